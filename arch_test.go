@@ -135,7 +135,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/attack", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/bench", "scripts/simulate", "scripts/simulate/ledger", "scripts/simulate/story"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/attack", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/bench", "scripts/simulate", "scripts/simulate/draw", "scripts/simulate/ledger", "scripts/simulate/story"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.

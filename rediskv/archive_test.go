@@ -400,6 +400,9 @@ func TestArchiveWorkerDies(t *testing.T) {
 		a.open(t, archive.Options{})
 		a.move(t)
 		sameAnswers(t, "after "+dead, before, f.answers(t, ids))
+		if lines, done, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization)); err != nil || done != int64(len(lines)) {
+			t.Errorf("dead behind %s: %d of %d packs are removed from Redis, %v", dead, done, len(lines), err)
+		}
 		if t.Failed() {
 			break
 		}
@@ -491,6 +494,119 @@ func TestArchiveCheck(t *testing.T) {
 	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 7, Descending: true})
 	if err != nil || len(rows) != 7 || rows[4].Damaged || !rows[5].Damaged || !rows[6].Damaged || rows[5].ID != ids[3] {
 		t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
+	}
+}
+
+// stepped is an archive of the fixture of which something happens behind a step.
+func (a *archived) stepped(t *testing.T, behind string, happens func()) {
+	t.Helper()
+	once := sync.OnceFunc(happens)
+	a.open(t, archive.Options{Step: func(_ int, step string) {
+		if strings.HasPrefix(step, behind) {
+			once()
+		}
+	}})
+}
+
+// A payment that is refunded while it is being moved stays as it is then, and is moved later.
+func TestRefundedWhileItIsMoved(t *testing.T) {
+	for _, step := range []string{"written", "put manifest", "added"} {
+		f := newFixture(t)
+		a := f.archived(t, archive.Options{})
+		p, other := f.Pay(t, eur(1000), tollgate.CaptureAutomatic), f.Pay(t, eur(500), tollgate.CaptureAutomatic)
+		f.settled(t)
+		f.days(120)
+		a.stepped(t, step, func() { must(t, f.GiveBack(t.Context(), p.ID, 300, false)) })
+		if n := a.move(t); n != 1 || a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
+			t.Errorf("%s: %d were moved", step, n)
+		}
+		if now, _ := f.Read(t, p.ID); now.AmountRefunded != eur(300) {
+			t.Errorf("%s: %s are refunded", step, now.AmountRefunded)
+		}
+		// Who puts it back from the pack, late, changes nothing.
+		must(t, a.archive.Return(t.Context(), f.Space(f.Caller.Organization), p.ID, nil))
+		f.Pay(t, eur(2000), tollgate.CaptureAutomatic)
+		f.settled(t)
+		testkit.Consistent(t, f.Store)
+		f.days(120)
+		before := f.answers(t, []string{p.ID, other.ID})
+		if n := a.move(t); n != 2 || a.hot(t, []string{p.ID}) != 0 {
+			t.Errorf("%s: later %d were moved", step, n)
+		}
+		sameAnswers(t, step, before, f.answers(t, []string{p.ID, other.ID}))
+	}
+}
+
+// Of two workers that have made a pack of the same payments, the slower one adds none.
+func TestSlowerWorkerAddsNone(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.settled(t)
+	f.days(120)
+	b := &archived{fixture: f, dir: a.dir}
+	b.open(t, archive.Options{})
+	a.stepped(t, "put manifest", func() {
+		f.Clock.Advance(time.Second) // so that their lines are not the same
+		if n := b.move(t); n != 1 {
+			t.Errorf("the faster one moved %d", n)
+		}
+	})
+	if n := a.move(t); n != 0 {
+		t.Errorf("the slower one moved %d", n)
+	}
+	if lines, done, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization)); err != nil || len(lines) != 1 || done != 1 {
+		t.Errorf("%d lines, %d done, %v", len(lines), done, err)
+	}
+	if now, _ := f.Read(t, p.ID); now.ID != p.ID || len(a.findings(t)) != 1 || !a.findings(t)[0].Orphan {
+		t.Errorf("findings: %+v", a.findings(t))
+	}
+}
+
+// A line is added behind the one before, or not at all.
+func TestLinesHaveNoGaps(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.settled(t)
+	f.days(120)
+	raw, _ := f.raw(t)
+	p := f.Partition(f.Caller.Organization)
+	a.stepped(t, "put manifest", func() { must(t, raw.HSet(t.Context(), rediskv.ArchiveKey(p), "n", "7").Err()) })
+	if n, err := a.archive.Archive(t.Context(), p, archiveAfter); n != 0 || err != nil {
+		t.Errorf("%d were moved, %v", n, err)
+	}
+	if fields, err := raw.HGetAll(t.Context(), rediskv.ArchiveKey(p)).Result(); err != nil || len(fields) != 1 {
+		t.Errorf("the manifest: %v, %v", fields, err)
+	}
+}
+
+// Packs are not made for a few payments, until these have waited for a tenth longer than
+// asked.
+func TestPacksAreNotSmall(t *testing.T) {
+	f := newFixture(t)
+	used := map[int]bool{}
+	for _, c := range []struct {
+		rows, days, moved int
+	}{{0, 89, 0}, {0, 95, 0}, {0, 100, 3}, {2, 95, 2}, {2, 89, 0}} {
+		a := f.archived(t, archive.Options{Rows: c.rows})
+		a.dir = t.TempDir()
+		shop := &fixture{Shop: f.Another(t, nil)}
+		for used[f.Partition(shop.Caller.Organization)] { // each is alone in its partition
+			shop = &fixture{Shop: f.Another(t, nil)}
+		}
+		used[f.Partition(shop.Caller.Organization)] = true
+		for range 3 {
+			p := shop.Pay(t, eur(1000), tollgate.CaptureManual)
+			must(t, shop.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+		}
+		began := f.Clock.Now()
+		f.days(c.days)
+		n, err := a.archive.Archive(t.Context(), f.Partition(shop.Caller.Organization), archiveAfter)
+		if err != nil || n != c.moved {
+			t.Errorf("%d rows, after %d days: %d were moved, %v", c.rows, c.days, n, err)
+		}
+		f.Clock.Set(began)
 	}
 }
 

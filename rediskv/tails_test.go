@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // TestWaitingTakesNoConnections: however many readers wait for one organization,
@@ -106,5 +109,39 @@ func TestEventsAreNoticedWithoutPush(t *testing.T) {
 		}
 	case <-time.After(redistest.Patience):
 		t.Error("the reader was not told")
+	}
+}
+
+// Whoever has read all events of an organization that has been quiet for longer than they are
+// kept is told of the next one, and not that something is lost. Older cursors have expired.
+func TestQuietForLong(t *testing.T) {
+	f := newFixture(t)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	_, first, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 1})
+	must(t, err)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	_, all, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
+	must(t, err)
+	f.Redis.Del(t.Context(), f.Space(f.Caller.Organization).Dispatch)
+	for p := range f.Partitions() {
+		_, err := f.TrimEvents(t.Context(), p, tollgate.At(time.Now().Add(time.Hour)))
+		must(t, err)
+	}
+	read := func(after eventlog.Position) ([]jsontext.Value, error) {
+		events, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{After: after, Limit: 100})
+		return events, err
+	}
+	if events, err := read(all); err != nil || len(events) != 0 {
+		t.Errorf("after the last event: %s, %v", events, err)
+	}
+	if _, err := read(first); testkit.Code(err) != "cursor_expired" {
+		t.Errorf("after one that is gone: %v", err)
+	}
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	if events, err := read(all); err != nil || len(events) != 1 {
+		t.Errorf("the next event: %s, %v", events, err)
+	}
+	if r, err := f.HistoryFor(t.Context(), f.Caller.Organization); err != nil || !r.Open || r.Loss != nil {
+		t.Errorf("something is thought to be lost: %+v, %v", r, err)
 	}
 }

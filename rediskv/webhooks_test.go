@@ -685,12 +685,18 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 	if n := listed(); n != 1 {
 		t.Errorf("%d deliveries are listed", n)
 	}
-	trim()
-	if n := length(); n != 0 {
-		t.Errorf("%d events are left", n)
+	newest := f.Pay(t, eur(100), tollgate.CaptureManual) // whose event stays, with its delivery
+	f.fanOut(t, "a")
+	for _, w := range f.take(t, 10) {
+		f.record(t, w, succeeded)
 	}
-	if n := listed(); n != 0 {
-		t.Errorf("%d deliveries of events that are gone are listed", n)
+	trim()
+	left, err := c.XRange(t.Context(), key, "-", "+").Result()
+	if err != nil || len(left) != 1 || !strings.Contains(rediskv.Text(left[0], "b"), newest.ID) {
+		t.Errorf("events that are left: %v, %v", left, err)
+	}
+	if n := listed(); n != 1 {
+		t.Errorf("%d deliveries are listed, and one event is left", n)
 	}
 }
 

@@ -2,6 +2,8 @@ package archive
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -52,8 +54,8 @@ func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing 
 	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k)},
 		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment)})
 	for _, hash := range []map[string]string{r.Payment, r.Parts} {
-		for name, value := range hash {
-			inv.Args = append(inv.Args, name, value)
+		for _, name := range slices.Sorted(maps.Keys(hash)) {
+			inv.Args = append(inv.Args, name, hash[name])
 		}
 	}
 	_, _, err = s.db.Run(ctx, inv)

@@ -111,8 +111,8 @@ func conflict(err error) error {
 // add adds a line to the manifest; without one it moves the progress along.
 func (s *Store) add(ctx context.Context, partition int, number int64, line string, c *choice) error {
 	inv := scriptAddPack.With(addPackKeys{rediskv.ArchiveKey(partition)}, addPackArgs{number, line})
-	for org, at := range c.through {
-		inv.Keys, inv.Args = append(inv.Keys, progressKey(s.db.Space(org))), append(inv.Args, at)
+	for _, org := range slices.Sorted(maps.Keys(c.through)) {
+		inv.Keys, inv.Args = append(inv.Keys, progressKey(s.db.Space(org))), append(inv.Args, c.through[org])
 	}
 	_, _, err := s.db.Run(ctx, inv)
 	return err

@@ -16,7 +16,8 @@ import (
 )
 
 // TrimEvents removes events of a partition's organizations that are older than
-// keep, but none that is still to be handed over or delivered.
+// keep, but none that is still to be handed over or delivered, and not the newest: a cursor
+// that has read it is as current as ever, and in an empty log it would look lost.
 func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
 	orgs, err := s.organizationsOf(ctx, partition)
 	if err != nil {
@@ -58,6 +59,13 @@ func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tol
 		}
 		return nil
 	})
+	var newest []redis.XMessage
+	if err == nil {
+		newest, err = streams.RevRange(ctx, s.db, k.Events(), "+", "-", 1)
+	}
+	for _, m := range newest {
+		until = min(until, tollgate.Instant(Place(m.ID).Milli))
+	}
 	if err == nil {
 		removed, err = streams.Trim(ctx, s.db, "trim_events", k.Events(), until)
 	}

@@ -105,10 +105,11 @@ func ReadArchived(row []byte) (*Archived, error) {
 }
 
 // Finished reports whether nothing comes of the payment by itself any more, and nothing
-// has since before a moment: it is at an end, and all that it moved is settled.
+// has since before a moment: it is at an end, and all that it moved is settled. Its
+// authorization changes whenever it does.
 func (a *Archived) Finished(before tollgate.Instant) bool {
 	p := &a.Payment
-	return p.Numbers > 0 && p.Status.Terminal() && p.UpdatedAt < before && !slices.ContainsFunc(a.Transactions, func(x ArchivedTransaction) bool {
+	return p.Numbers > 0 && p.Status.Terminal() && !slices.ContainsFunc(a.Transactions, func(x ArchivedTransaction) bool {
 		moves := x.Transaction.Type == tollgate.TransactionCapture || x.Transaction.Type == tollgate.TransactionFee || x.Transaction.Type == tollgate.TransactionRefund
 		return x.Transaction.UpdatedAt >= before || moves && x.Transaction.Status != tollgate.TransactionSettled
 	})

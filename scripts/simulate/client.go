@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"tollgate/handlers/auth"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // client sends requests to the service, and sends them again until it knows what
@@ -60,9 +62,9 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		if x.ctx.Err() != nil {
 			return said, false
 		}
-		n := x.wire.chance.of(c.name, method, bare, key, number, try)
+		n := x.wire.chance.Of(c.name, method, bare, key, number, try)
 		if try > 0 {
-			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+			pause(x.ctx, draw.Between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
 		}
 		p := x.serving(n)
 		token, err := c.bearer(p, n)
@@ -263,7 +265,7 @@ func (c *client) assert(p *process, path string, form url.Values, n uint64) (sai
 	form.Set("client_assertion", assertion)
 	r := request("POST", path, form.Encode())
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if said, err = x.exchange(p, r, mixed(n)); err == nil {
+	if said, err = x.exchange(p, r, draw.Mixed(n)); err == nil {
 		x.judgeRefusal(p, said, assertion)
 	}
 	return said, err
@@ -279,7 +281,7 @@ func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) 
 	way := &outbound{p}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := way.wait(ctx, between(n, 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+	if err := way.wait(ctx, draw.Between(n, 100*time.Microsecond, 2*time.Millisecond)); err != nil {
 		return answer{}, err
 	}
 	h := p.handler.Load()
@@ -298,7 +300,7 @@ func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) 
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
-	if err := way.wait(ctx, between(mixed(n), 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+	if err := way.wait(ctx, draw.Between(draw.Mixed(n), 100*time.Microsecond, 2*time.Millisecond)); err != nil {
 		return answer{}, err
 	}
 	return answer{to.Code, to.Body.Bytes(), to.Header().Get("Idempotent-Replayed") != "", p}, nil

@@ -13,7 +13,7 @@ import (
 func (w *wire) crash(f story.Fault) {
 	count := len(w.redis.effects)
 	if unknown := count - w.known; unknown > 0 {
-		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
+		count -= int(w.chance.Of("crash", uint64(f.At)) % uint64(unknown+1))
 	}
 	if f.Back > 0 {
 		count = min(count, max(w.safe, w.known-f.Back))

@@ -2,13 +2,9 @@ package simulate
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -75,7 +71,7 @@ func (j *judge) delivered(x *world, to *receiver, event string, body []byte, h h
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	// A secret that is on its way signs already.
-	if len(to.secrets) > 0 && !x.rotating.Load() && !slices.ContainsFunc(to.secrets, func(s string) bool { return signed(s, event, body, h) }) {
+	if len(to.secrets) > 0 && !x.rotating.Load() && !slices.ContainsFunc(to.secrets, func(s string) bool { return ledger.Signed(s, event, body, h) }) {
 		j.wrong("%s got event %s, and none of its secrets has signed it", to.name, event)
 	}
 	to.said[event]++
@@ -83,18 +79,6 @@ func (j *judge) delivered(x *world, to *receiver, event string, body []byte, h h
 		j.wrong("%s got event %s twice, with other bytes: %s and %s", to.name, event, before, body)
 	}
 	to.seen[event] = body
-}
-
-// signed says whether a delivery is signed with a secret (Standard Webhooks).
-func signed(secret, event string, body []byte, h http.Header) bool {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil {
-		return false
-	}
-	sum := hmac.New(sha256.New, key)
-	fmt.Fprintf(sum, "%s.%s.%s", event, h.Get("Webhook-Timestamp"), body)
-	want := "v1," + base64.StdEncoding.EncodeToString(sum.Sum(nil))
-	return slices.Contains(strings.Fields(h.Get("Webhook-Signature")), want)
 }
 
 // verdict compares what the service has with what was promised.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate/rediskv/history"
+	"tollgate/scripts/simulate/draw"
 	"tollgate/scripts/simulate/ledger"
 )
 
@@ -46,7 +47,7 @@ func (x *world) wentBack(from time.Time, tellers []*process) {
 	}
 	l.mu.Unlock()
 	if again { // it may be lost, and whoever knew of it may have ended
-		wait := between(x.wire.chance.of("look again", times), 40*time.Second, 90*time.Second)
+		wait := draw.Between(x.wire.chance.Of("look again", times), 40*time.Second, 90*time.Second)
 		x.wire.push(time.Now().Add(wait), 0, func() {
 			x.running.Go(func() {
 				x.accept()
@@ -133,7 +134,7 @@ func (x *world) lostBy(p *process) {
 	if waiting {
 		return
 	}
-	wait := between(x.wire.chance.of("accept", decided), 40*time.Second, 90*time.Second)
+	wait := draw.Between(x.wire.chance.Of("accept", decided), 40*time.Second, 90*time.Second)
 	x.wire.at(time.Now().Add(wait), 0, func() { x.running.Go(x.accept) })
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // receiver is who gets an endpoint's deliveries.
@@ -62,7 +64,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	to.mu.Lock()
 	n := to.said[event] + 1
 	to.mu.Unlock()
-	how := x.wire.chance.of("delivery", name, event, o.p.name, n)
+	how := x.wire.chance.Of("delivery", name, event, o.p.name, n)
 	if err := o.travel(r.Context(), how); err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	case answers < 12:
 		return nil, errNetwork
 	}
-	if err := o.travel(r.Context(), mixed(how)); err != nil {
+	if err := o.travel(r.Context(), draw.Mixed(how)); err != nil {
 		return nil, err
 	}
 	status := http.StatusOK
@@ -118,7 +120,7 @@ func (to *receiver) begin(x *world, event string, p *process) (end func()) {
 }
 
 func (o *outbound) travel(ctx context.Context, n uint64) error {
-	return o.wait(ctx, between(n, time.Millisecond, 300*time.Millisecond))
+	return o.wait(ctx, draw.Between(n, time.Millisecond, 300*time.Millisecond))
 }
 
 func (o *outbound) never(ctx context.Context) error {
@@ -166,7 +168,7 @@ func (p *process) pay(ctx context.Context, payout tollgate.Payout) (tollgate.Pay
 	first := b.first[payout.ID]
 	b.mu.Unlock()
 	x.mayPay(p, payout.ID, first)
-	how := x.wire.chance.of("pay", payout.ID, p.name, n)
+	how := x.wire.chance.Of("pay", payout.ID, p.name, n)
 	unknown := func(err error) (tollgate.PayoutOutcome, error) {
 		return tollgate.PayoutOutcome{}, &worker.Later{Cause: err}
 	}
@@ -184,7 +186,7 @@ func (p *process) pay(ctx context.Context, payout tollgate.Payout) (tollgate.Pay
 	if answers < 35 { // nobody hears what became of it
 		return unknown(errNetwork)
 	}
-	if err := o.travel(ctx, mixed(how)); err != nil {
+	if err := o.travel(ctx, draw.Mixed(how)); err != nil {
 		return unknown(err)
 	}
 	return said, nil
@@ -204,7 +206,7 @@ func (b *payer) take(x *world, payout tollgate.Payout) tollgate.PayoutOutcome {
 		}
 		return tollgate.PayoutOutcome{Reference: "bank-" + payout.ID}
 	}
-	if !x.calm.Load() && x.wire.chance.of("bank", payout.ID)%6 == 0 {
+	if !x.calm.Load() && x.wire.chance.Of("bank", payout.ID)%6 == 0 {
 		b.failed[payout.ID] = true
 		return tollgate.PayoutOutcome{Failure: closed}
 	}

@@ -71,7 +71,7 @@ func (p *process) gone() bool {
 // start begins a process. It is ready some time later.
 func (x *world) start(name string, run func(context.Context, *process) error) *process {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{name: name, world: x, entropy: x.wire.chance.entropy(name), stop: stop, stopped: make(chan struct{})}
+	p := &process{name: name, world: x, entropy: entropyOf(x.wire.chance, name), stop: stop, stopped: make(chan struct{})}
 	x.running.Go(func() {
 		for ctx.Err() == nil { // as whoever runs it would start it again
 			if err := run(ctx, p); err != nil && ctx.Err() == nil {
@@ -133,6 +133,7 @@ func serve(ctx context.Context, p *process) error {
 		return err
 	}
 	defer s.Close()
+	p.archiveOf(s)
 	api, err := service.New(ctx, s, service.Options{
 		Issuer: issuer, SecretKeys: [][]byte{p.world.keys.secret}, Entropy: p.entropy, Clock: p.clock,
 		Development: true, RateLimits: rate.Unlimited, Log: p.log(),
@@ -164,7 +165,7 @@ func work(ctx context.Context, p *process) error {
 	w, err := worker.New(worker.Config{
 		Store: s, Clock: p.clock, Entropy: p.entropy, Vault: vault, Log: p.log(), Interval: p.world.plan.Interval,
 		Grace: time.Second, Development: true, Version: "simulated", Transport: &outbound{p}, Pay: p.pay, Name: p.name,
-		Backoff: backoff,
+		Backoff: backoff, Archive: p.archiveOf(s), ArchiveAfter: archiveAfter,
 	})
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (x *world) follow() {
 	c := &client{world: x, name: "follower"}
 	query := url.Values{}
 	for page := 0; x.ctx.Err() == nil; page++ {
-		query.Set("limit", fmt.Sprint(1+x.wire.chance.of("page", page)%20))
+		query.Set("limit", fmt.Sprint(1+x.wire.chance.Of("page", page)%20))
 		said, known := c.send("GET", "/v1/events?"+query.Encode(), "", "")
 		var read struct {
 			Data []struct {

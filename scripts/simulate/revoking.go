@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"tollgate/scripts/simulate/draw"
 	"tollgate/scripts/simulate/story"
 )
 
@@ -20,9 +21,9 @@ func (c *client) about(path, token string) (said answer, known bool) {
 		if x.ctx.Err() != nil {
 			return said, false
 		}
-		n := x.wire.chance.of(c.name, path, number, try)
+		n := x.wire.chance.Of(c.name, path, number, try)
 		if try > 0 {
-			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+			pause(x.ctx, draw.Between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
 		}
 		var err error
 		said, err = c.assert(x.serving(n), path, url.Values{"token": {token}}, n)
@@ -41,9 +42,9 @@ func (c *client) about(path, token string) (said answer, known bool) {
 func (c *client) own() (token string) {
 	x := c.world
 	for try := 0; try < tries && token == "" && x.ctx.Err() == nil; try++ {
-		n := x.wire.chance.of(c.name, "own", try)
+		n := x.wire.chance.Of(c.name, "own", try)
 		if try > 0 {
-			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+			pause(x.ctx, draw.Between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
 		}
 		token, _, _ = c.issued(x.serving(n), n)
 	}
@@ -88,7 +89,7 @@ func (x *world) holdRevoked(c *client, o *outcome) {
 		r := request("GET", "/v1/organizations/"+organization, "")
 		r.Header.Set("Authorization", "Bearer "+o.token)
 		p := x.who(place)
-		said, err := x.exchange(p, r, x.wire.chance.of(c.name, "revoked", place, uint64(x.wire.now().UnixNano())))
+		said, err := x.exchange(p, r, x.wire.chance.Of(c.name, "revoked", place, uint64(x.wire.now().UnixNano())))
 		if err == nil && said.status < 400 && o.made() {
 			x.judge.wrong("%s has revoked its token at %s, and with it %s answers %d", o.name(), o.acked.Format(clock), p.name, said.status)
 		}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
+	"tollgate/scripts/simulate/draw"
 	"tollgate/scripts/simulate/ledger"
 	"tollgate/scripts/simulate/story"
 )
@@ -27,12 +29,12 @@ type Result struct {
 var begins = time.Date(2026, 3, 2, 16, 57, 30, 0, time.UTC)
 
 // planOf is what a seed means.
-func planOf(seed uint64) story.Plan { return story.PlanOf(seed, chance(seed).stream("plan")) }
+func planOf(seed uint64) story.Plan { return story.PlanOf(seed, draw.Chance(seed).Stream("plan")) }
 
 // play plays a story. It is called in a bubble.
 func play(plan story.Plan, bent bend, keep bool) (r Result) {
 	r.Plan = plan
-	defer begin(chance(plan.Seed).of("runtime"))()
+	defer begin(draw.Chance(plan.Seed).Of("runtime"))()
 	//lint:ignore SA1019 nobody else can tell the Redis client how long to wait between its tries
 	rand.Seed(int64(plan.Seed))
 	x, err := newWorld(plan)
@@ -106,6 +108,9 @@ func (x *world) nextDay() {
 		x.judge.wrong("a day later: %v", err)
 	}
 	x.verdict(l)
+	if err == nil {
+		x.monthsLater(&l)
+	}
 }
 
 // schedule has everything happen that is planned.
@@ -135,7 +140,7 @@ func (x *world) schedule() *sync.WaitGroup {
 	}
 	for _, o := range x.judge.wants {
 		asking.Go(func() {
-			pause(x.ctx, o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
+			pause(x.ctx, o.At+time.Duration(x.wire.chance.Of("at", o.Number)%1_000_000))
 			switch of := outcomes[o.Of]; {
 			case o.Kind == "rotate":
 				x.rotate(o)
@@ -154,7 +159,7 @@ func (x *world) schedule() *sync.WaitGroup {
 }
 
 func (x *world) subscribe(name string) {
-	pause(x.ctx, 5*time.Second+time.Duration(x.wire.chance.of("subscribe", name)%1_000_000))
+	pause(x.ctx, 5*time.Second+time.Duration(x.wire.chance.Of("subscribe", name)%1_000_000))
 	c := &client{world: x, name: "endpoint-" + name}
 	types := `[]`
 	if name == "captures" {
@@ -301,4 +306,5 @@ func (x *world) end() {
 	}
 	x.stop()
 	x.running.Wait()
+	_ = os.RemoveAll(x.archive)
 }

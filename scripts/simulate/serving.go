@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // packet is what a process has written at once.
@@ -117,7 +119,7 @@ func (w *wire) doubled(c *conn, p packet, first []byte, later time.Duration) (an
 	if later == 0 {
 		return again(c.session)
 	}
-	w.push(time.Now().Add(later), mixed(p.tie+3), func() {
+	w.push(time.Now().Add(later), draw.Mixed(p.tie+3), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		again(newSession())
@@ -136,10 +138,10 @@ func (w *wire) reply(c *conn, answers []byte, p packet, before int) {
 		c.breakOff()
 		return
 	}
-	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, mixed(tie+1))))
+	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, draw.Mixed(tie+1))))
 	c.answered = arrival
 	redis, changes, event := w.redis, len(w.redis.effects), w.redis.lastEvent(before)
-	w.push(arrival, mixed(tie), func() {
+	w.push(arrival, draw.Mixed(tie), func() {
 		w.mu.Lock()
 		if redis != w.redis { // it is another one by now
 			c.breakOff()
@@ -190,7 +192,7 @@ func (w *wire) carryOut(c *conn, words []string, tie uint64) ([]byte, *held) {
 		at := slices.IndexFunc(bare, func(s string) bool { return strings.EqualFold(s, "STREAMS") })
 		streams := bare[at+1:]
 		h := &held{words: bare, streams: streams[:len(streams)/2]}
-		w.push(time.Now().Add(block), mixed(tie+2), func() { w.waited(c, h, answer) })
+		w.push(time.Now().Add(block), draw.Mixed(tie+2), func() { w.waited(c, h, answer) })
 		return nil, h
 	}
 	w.traced(c.process.name, words, answer)

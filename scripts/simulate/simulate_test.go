@@ -10,10 +10,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tollgate/rediskv/frames"
 	"tollgate/scripts/simulate/story"
 )
 
@@ -47,9 +49,14 @@ func seeds(t *testing.T) (list []uint64) {
 	return list
 }
 
+// compressing makes what compresses the files of an archive: all stories of a process share
+// it, and it must belong to none.
+var compressing = sync.OnceFunc(func() { _, _ = frames.UnpackWithin(frames.Dense([]byte("{}"), nil), make([]byte, 0, 2)) })
+
 // tell plays a story in a bubble of its own.
 func tell(t *testing.T, plan story.Plan, bent bend, keep bool) (r Result) {
 	t.Helper()
+	compressing()
 	synctest.Test(t, func(*testing.T) { r = play(plan, bent, keep) })
 	return r
 }

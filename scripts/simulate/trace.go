@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // number is one for what a process says: of the words, whatever their order, and of
@@ -15,9 +17,9 @@ func (w *wire) number(p *process, commands [][]string) uint64 {
 	for _, words := range commands {
 		sum += fingerprint(words)
 	}
-	key := hashed(p.name) ^ sum
+	key := draw.Hashed(p.name) ^ sum
 	w.said[key]++
-	return w.chance.of(p.name, sum, w.said[key])
+	return w.chance.Of(p.name, sum, w.said[key])
 }
 
 // fingerprint is the same in whatever order words stand behind the first: some are
@@ -25,23 +27,23 @@ func (w *wire) number(p *process, commands [][]string) uint64 {
 func fingerprint(words []string) uint64 {
 	sum := uint64(len(words))
 	for _, word := range words {
-		sum += mixed(hashed(word))
+		sum += draw.Mixed(draw.Hashed(word))
 	}
-	return mixed(sum)
+	return draw.Mixed(sum)
 }
 
 // ofLines is the fingerprint of an answer's lines.
 func ofLines(answer []byte) uint64 {
 	sum := uint64(0)
 	for line := range bytes.SplitSeq(answer, []byte("\r\n")) {
-		sum += mixed(hashed(line))
+		sum += draw.Mixed(draw.Hashed(line))
 	}
-	return mixed(sum)
+	return draw.Mixed(sum)
 }
 
 // traced notes a command and its answer, of the packet that is being carried out.
 func (w *wire) traced(who string, words []string, answer []byte) {
-	w.packet += w.chance.of(who, fingerprint(words), ofLines(answer), uint64(w.now().UnixNano()))
+	w.packet += w.chance.Of(who, fingerprint(words), ofLines(answer), uint64(w.now().UnixNano()))
 	if traceTo != nil {
 		lines := strings.Split(string(answer), "\r\n")
 		slices.Sort(lines)
@@ -55,7 +57,7 @@ func (w *wire) traceOn() {
 	if w.packet == 0 {
 		return
 	}
-	w.trace, w.packet = mixed(w.trace^w.packet), 0
+	w.trace, w.packet = draw.Mixed(w.trace^w.packet), 0
 	if traceTo != nil {
 		slices.Sort(w.lines)
 		_, _ = io.WriteString(traceTo, strings.Join(w.lines, ""))

@@ -3,6 +3,8 @@ package simulate
 import (
 	"strings"
 	"time"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // trouble is what goes wrong at the moment. The wire's lock is held by who asks.
@@ -29,31 +31,31 @@ func (t *trouble) travel(w *wire, p *process, tie uint64) time.Duration {
 		longest = time.Duration(s)
 	}
 	wait := max(0, time.Until(p.thaws()))
-	return wait + between(w.chance.of("travel", tie), 50*time.Microsecond, longest)
+	return wait + draw.Between(w.chance.Of("travel", tie), 50*time.Microsecond, longest)
 }
 
 func (t *trouble) refuses(p *process) bool { return t.away[p] }
 
 // late says whether what was sent over a connection that ended meanwhile arrives.
-func (t *trouble) late(w *wire, tie uint64) bool { return w.chance.of("late", tie)%2 == 0 }
+func (t *trouble) late(w *wire, tie uint64) bool { return w.chance.Of("late", tie)%2 == 0 }
 
 // loses says whether the answer to a packet that has changed something is lost.
 func (t *trouble) loses(w *wire, p *process, tie uint64) bool {
-	return t.lose[p] && w.chance.of("lose", tie)%3 == 0
+	return t.lose[p] && w.chance.Of("lose", tie)%3 == 0
 }
 
 // doubles says whether a packet that has changed something is carried out twice: at once,
 // or some time later. A proxy may do that, and a client that sends again what was only
 // slow.
 func (t *trouble) doubles(w *wire, p *process, tie uint64) (twice bool, later time.Duration) {
-	n := w.chance.of("double", tie)
+	n := w.chance.Of("double", tie)
 	if !t.double[p] || n%3 != 0 {
 		return false, 0
 	}
 	if n>>8%2 == 0 {
 		return true, 0
 	}
-	return true, between(n>>16, time.Millisecond, patience)
+	return true, draw.Between(n>>16, time.Millisecond, patience)
 }
 
 // refusal is what Redis answers instead of carrying out a command, or nothing.

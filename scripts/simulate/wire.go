@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
+
+	"tollgate/scripts/simulate/draw"
 )
 
 // Wire is between the processes and Redis, and has the only clock. It is the one
@@ -17,7 +19,7 @@ import (
 // from the seed and from what is said, to the nanosecond, so that no two are the same
 // and it does not matter which goroutine said it first.
 type wire struct {
-	chance chance
+	chance draw.Chance
 	origin time.Time // the bubble's moment that is start
 	start  time.Time
 	leapt  atomic.Int64
@@ -46,7 +48,7 @@ type wire struct {
 	log      func(string, ...any) // the story; nil: nobody reads it
 }
 
-func newWire(seed chance, start time.Time) *wire {
+func newWire(seed draw.Chance, start time.Time) *wire {
 	return &wire{
 		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[uint64]int{},
 		redis: newMachine(start), trouble: newTrouble(), knows: map[*process]int{},

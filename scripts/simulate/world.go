@@ -13,6 +13,8 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
+	"tollgate/rediskv/packs/shelf"
+	"tollgate/scripts/simulate/draw"
 	"tollgate/scripts/simulate/story"
 )
 
@@ -50,6 +52,9 @@ type world struct {
 	processes map[string]*process
 	born      map[string]int
 
+	archive string // a directory
+	shelf   *shelf.Shelf
+
 	receivers map[string]*receiver
 	payer     *payer
 	judge     *judge
@@ -57,20 +62,20 @@ type world struct {
 
 func newWorld(plan story.Plan) (*world, error) {
 	x := &world{
-		plan: plan, wire: newWire(chance(plan.Seed), begins), processes: map[string]*process{}, born: map[string]int{},
+		plan: plan, wire: newWire(draw.Chance(plan.Seed), begins), processes: map[string]*process{}, born: map[string]int{},
 		receivers: map[string]*receiver{"all": newReceiver("all"), "captures": newReceiver("captures")}, payer: newPayer(), judge: newJudge(),
 	}
 	x.wire.back, x.wire.trouble.redisAhead = x.wentBack, plan.Ahead
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	from := x.wire.chance.entropy("keys")
+	from := entropyOf(x.wire.chance, "keys")
 	x.keys.secret = make([]byte, 32)
 	_, _ = from.Read(x.keys.secret)
-	return x, nil
+	return x, x.prepareArchive()
 }
 
 // provision makes the organization.
 func (x *world) provision() error {
-	private, public, err := auth.GenerateClientKey(x.wire.chance.entropy("client"), "ES256")
+	private, public, err := auth.GenerateClientKey(entropyOf(x.wire.chance, "client"), "ES256")
 	if err != nil {
 		return err
 	}

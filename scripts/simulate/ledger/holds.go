@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 // Asked is something that a client has asked for, and what it knows of it.
 type Asked struct {
@@ -325,4 +328,16 @@ func (l *Ledger) HoldPayouts(bank map[string]int64, closed func(account string) 
 			wrong("payout %s was paid and is not there", id)
 		}
 	}
+}
+
+// HoldSame compares payments, transactions and payouts with what they were.
+func (l *Ledger) HoldSame(before *Ledger, wrong Wrong) {
+	hold := func(what string, was, is any) {
+		if !reflect.DeepEqual(was, is) {
+			wrong("%s were %+v, and are %+v", what, was, is)
+		}
+	}
+	hold("payments", before.Payments, l.Payments)
+	hold("transactions", before.Transactions, l.Transactions)
+	hold("payouts", before.Payouts, l.Payouts)
 }
