@@ -32,6 +32,7 @@ type archived struct {
 	*fixture
 	archive *archive.Store
 	dir     string
+	copied  string // the directory of a copy; empty: there is none
 }
 
 func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
@@ -44,11 +45,17 @@ func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
 // open opens the archive anew, as another process would.
 func (a *archived) open(t testing.TB, o archive.Options) {
 	t.Helper()
-	on, err := shelf.Open("file://" + a.dir)
-	if err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{a.dir, a.copied} {
+		if dir == "" {
+			continue
+		}
+		on, err := shelf.Open("file://" + dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Shelves = append(o.Shelves, on)
 	}
-	o.Shelf, o.Scratch = on, t.TempDir()
+	o.Scratch = t.TempDir()
 	a.archive = archive.New(a.DB, o)
 	a.UseArchive(a.archive)
 }
@@ -221,7 +228,7 @@ func TestNobodyNotices(t *testing.T) {
 		t.Errorf("%d more were moved", n)
 	}
 	for p := range a.Partitions() {
-		if _, err := a.archive.Check(t.Context(), p, func(w archive.Finding) { t.Errorf("%+v", w) }); err != nil {
+		if _, err := a.archive.Check(t.Context(), p, false, func(w archive.Finding) { t.Errorf("%+v", w) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -422,7 +429,7 @@ func TestArchiveWorkerDies(t *testing.T) {
 func (a *archived) findings(t testing.TB) (list []archive.Finding) {
 	t.Helper()
 	for p := range a.Partitions() {
-		if _, err := a.archive.Check(t.Context(), p, func(f archive.Finding) { list = append(list, f) }); err != nil {
+		if _, err := a.archive.Check(t.Context(), p, false, func(f archive.Finding) { list = append(list, f) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -494,6 +501,81 @@ func TestArchiveCheck(t *testing.T) {
 	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 7, Descending: true})
 	if err != nil || len(rows) != 7 || rows[4].Damaged || !rows[5].Damaged || !rows[6].Damaged || rows[5].ID != ids[3] {
 		t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
+	}
+}
+
+// With a copy, each of two places has everything. What is missing or damaged in one is read in
+// the other, and healed from there.
+func TestArchiveCopy(t *testing.T) {
+	f := newFixture(t)
+	a := &archived{fixture: f, dir: t.TempDir(), copied: t.TempDir()}
+	a.open(t, archive.Options{Rows: 20})
+	ids := f.play(t, rand.New(rand.NewPCG(18, 7)), 50)
+	f.settled(t)
+	for _, id := range ids {
+		must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
+	}
+	f.settled(t)
+	f.days(120)
+	before := f.answers(t, ids)
+	a.move(t)
+	lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
+	if err != nil || len(lines) < 2 || len(a.findings(t)) != 0 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	file := func(dir string, sum string) string {
+		return filepath.Join(dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, sum))
+	}
+	spoil := func(name string) {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		for at := range text {
+			text[at] ^= 1
+		}
+		must(t, os.Chmod(name, 0o600))
+		must(t, os.WriteFile(name, text, 0o600))
+	}
+	must(t, os.Remove(file(a.dir, lines[0].Payments.SHA256)))
+	must(t, os.Remove(filepath.Join(a.copied, lines[1].Name())))
+	spoil(file(a.dir, lines[1].Parts.SHA256))
+	spoil(file(a.copied, lines[1].Payments.SHA256))
+	a.open(t, archive.Options{Rows: 20})
+	sameAnswers(t, "with half of each", before, f.answers(t, ids))
+	count := func(heal, healed bool, want int) {
+		t.Helper()
+		n := 0
+		for p := range a.Partitions() {
+			_, err := a.archive.Check(t.Context(), p, heal, func(w archive.Finding) {
+				if n++; w.Orphan || w.Healed != healed {
+					t.Errorf("%+v", w)
+				}
+			})
+			must(t, err)
+		}
+		if n != want {
+			t.Errorf("%d findings", n)
+		}
+	}
+	count(false, false, 4)
+	count(true, true, 4)
+	count(false, false, 0)
+	for _, dir := range []string{a.dir, a.copied} {
+		alone := &archived{fixture: f, dir: dir}
+		alone.open(t, archive.Options{})
+		sameAnswers(t, "from one alone", before, f.answers(t, ids))
+	}
+	// Nothing is removed from Redis that only one of them has.
+	more := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
+	f.days(120)
+	must(t, os.Rename(a.copied, a.copied+".away"))
+	a.open(t, archive.Options{})
+	if _, err := a.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" || a.hot(t, []string{more.ID}) != 1 {
+		t.Errorf("without the copy: %v", err)
+	}
+	must(t, os.Rename(a.copied+".away", a.copied))
+	if n := a.move(t); n != 1 {
+		t.Errorf("with the copy %d were moved", n)
 	}
 }
 

@@ -25,7 +25,9 @@ var lua embed.FS
 
 // Options are what an archive works with.
 type Options struct {
-	Shelf *shelf.Shelf
+	// Shelves are where everything is put: each has all of it. The first one is read, and
+	// the others where it has less, or something that is damaged.
+	Shelves []*shelf.Shelf
 	// Scratch is a directory for files of up to a pack's size while they are made.
 	Scratch string
 	// CacheBytes bounds the frames that are kept unpacked; 0: 64 MiB.
@@ -59,7 +61,7 @@ func New(db *rediskv.DB, o Options) *Store {
 	if o.Rows == 0 {
 		o.Rows = defaultRows
 	}
-	return &Store{db: db, Options: o, cache: newCache(o.Shelf, o.CacheBytes), known: map[int]*manifest{}}
+	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), known: map[int]*manifest{}}
 }
 
 // progressKey is a hash of an organization: through, up to which place in the list of its

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -16,12 +17,12 @@ const mostOpen = 64
 
 // cache has packs that are open, and frames of them as long as there is room.
 type cache struct {
-	shelf *shelf.Shelf
-	lock  sync.Mutex
-	open  *simplelru.LRU[string, *opened]
-	room  int // bytes of frames
-	taken int
-	frame *simplelru.LRU[frameKey, *packs.Frame]
+	shelves []*shelf.Shelf
+	lock    sync.Mutex
+	open    *simplelru.LRU[openKey, *opened]
+	room    int // bytes of frames
+	taken   int
+	frame   *simplelru.LRU[frameKey, *packs.Frame]
 }
 
 type opened struct {
@@ -31,14 +32,19 @@ type opened struct {
 	gone   bool // it is to be closed when nobody uses it any more
 }
 
+type openKey struct {
+	shelf int
+	pack  string
+}
+
 type frameKey struct {
 	pack string
 	n    int
 }
 
-func newCache(on *shelf.Shelf, room int) *cache {
-	c := &cache{shelf: on, room: room}
-	c.open, _ = simplelru.NewLRU(mostOpen, func(_ string, o *opened) {
+func newCache(shelves []*shelf.Shelf, room int) *cache {
+	c := &cache{shelves: shelves, room: room}
+	c.open, _ = simplelru.NewLRU(mostOpen, func(_ openKey, o *opened) {
 		o.gone = true
 		c.settle(o)
 	})
@@ -53,9 +59,21 @@ func (c *cache) settle(o *opened) {
 	}
 }
 
-// row is a row of a pack on the shelf, by its identifier; false where it has none.
+// row is a row of a pack, by its identifier, from the first shelf that has it as it was
+// written; false where the pack has none. The error is that of the first shelf.
 func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
-	o, err := c.pack(ctx, name)
+	var failed error
+	for i := range c.shelves {
+		if row, there, err = c.rowOn(ctx, openKey{i, name}, id); err == nil {
+			return row, there, nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return nil, false, failed
+}
+
+func (c *cache) rowOn(ctx context.Context, at openKey, id string) (row []byte, there bool, err error) {
+	o, err := c.pack(ctx, at)
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,7 +87,7 @@ func (c *cache) row(ctx context.Context, name, id string) (row []byte, there boo
 	if !in {
 		return nil, false, nil
 	}
-	key := frameKey{name, n}
+	key := frameKey{at.pack, n}
 	c.lock.Lock()
 	f, known := c.frame.Get(key)
 	c.lock.Unlock()
@@ -97,9 +115,9 @@ func (c *cache) keep(key frameKey, f *packs.Frame) {
 }
 
 // pack opens a pack, and counts its user.
-func (c *cache) pack(ctx context.Context, name string) (*opened, error) {
+func (c *cache) pack(ctx context.Context, at openKey) (*opened, error) {
 	c.lock.Lock()
-	o, known := c.open.Get(name)
+	o, known := c.open.Get(at)
 	if known {
 		o.users++
 	}
@@ -107,7 +125,7 @@ func (c *cache) pack(ctx context.Context, name string) (*opened, error) {
 	if known {
 		return o, nil
 	}
-	object, err := c.shelf.Read(ctx, name)
+	object, err := c.shelves[at.shelf].Read(ctx, at.pack)
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +135,12 @@ func (c *cache) pack(ctx context.Context, name string) (*opened, error) {
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if other, known := c.open.Get(name); known { // somebody was faster
+	if other, known := c.open.Get(at); known { // somebody was faster
 		other.users++
 		_ = object.Close()
 		return other, nil
 	}
 	o = &opened{Pack: p, object: object, users: 1}
-	c.open.Add(name, o)
+	c.open.Add(at, o)
 	return o, nil
 }

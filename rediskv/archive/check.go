@@ -4,104 +4,181 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelf"
 )
 
 // Finding is what a check of an archive has found.
 type Finding struct {
 	Partition int    `json:"partition"`
 	Line      int64  `json:"line,omitzero"` // of the manifest; 0: it is of none
+	Copy      bool   `json:"copy,omitzero"` // it is not the first shelf
 	File      string `json:"file"`
 	Message   string `json:"message"`
 	// Orphan says that nothing refers to a file: a worker has died before its line was
 	// added, or Redis was put back from a copy of before. Nothing is lost by that.
 	Orphan bool `json:"orphan,omitzero"`
+	// Healed says that the file was written again, from one that is as it should be.
+	Healed bool `json:"healed,omitzero"`
 }
 
 // Checked counts what was compared.
 type Checked struct {
 	Lines    int64 `json:"lines"`
-	Packs    int64 `json:"packs"`
+	Packs    int64 `json:"packs"` // files
 	Payments int64 `json:"payments"`
 	Bytes    int64 `json:"bytes"`
 }
 
+// checking is a check of a partition.
+type checking struct {
+	*Store
+	partition int
+	heal      bool
+	found     func(Finding)
+	named     map[string]bool
+}
+
 // Check reads all packs of a partition and compares them with the manifest: that each line
-// follows the one before and is on the shelf, that each file is what its name says, and that
-// each frame and row can be read. It writes nothing.
-func (s *Store) Check(ctx context.Context, partition int, found func(Finding)) (c Checked, err error) {
+// follows the one before and is on each shelf, that each file is what its name says, and
+// that each frame and row can be read. It writes nothing, unless it is to heal: then a file
+// that is missing or damaged on one shelf is written again from another.
+func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(Finding)) (c Checked, err error) {
 	m, err := s.manifest(ctx, partition, true)
 	if err != nil {
 		return c, err
 	}
-	named := map[string]bool{}
+	k := &checking{s, partition, heal, found, map[string]bool{}}
 	previous := ""
 	for _, l := range m.lines {
-		wrong := func(file, format string, args ...any) {
-			found(Finding{Partition: partition, Line: l.Number, File: file, Message: fmt.Sprintf(format, args...)})
-		}
 		if l.Previous != previous {
-			wrong(l.Name(), "it does not follow the line before")
+			found(Finding{Partition: partition, Line: l.Number, File: l.Name(), Message: "it does not follow the line before"})
 		}
 		previous = l.digest()
 		c.Lines++
-		named[l.Name()] = true
-		switch text, err := s.Shelf.Text(ctx, l.Name()); {
-		case errors.Is(err, fs.ErrNotExist):
-			wrong(l.Name(), "Redis has this line, and it is not here")
-		case err != nil:
-			return c, unavailable(err)
-		case string(text) != l.text:
-			wrong(l.Name(), "Redis has another text of this line")
+		c.Payments += l.Payments.Rows
+		if err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on *shelf.Shelf) error { return l.is(ctx, on) }); err != nil {
+			return c, err
 		}
 		for _, sum := range []packs.Summary{l.Payments, l.Parts} {
 			name := packName(partition, sum.SHA256)
-			named[name] = true
-			if err := s.checkPack(ctx, name, sum, wrong); err != nil {
+			if err := k.file(ctx, l, name, sum.Size, func(on *shelf.Shelf) error { return isPack(ctx, on, name, sum) }); err != nil {
 				return c, err
 			}
 			c.Packs++
 			c.Bytes += sum.Size
 		}
-		c.Payments += l.Payments.Rows
 	}
-	return c, s.orphans(ctx, partition, named, found)
+	return c, k.orphans(ctx)
 }
 
-// checkPack compares a pack with what its line says of it.
-func (s *Store) checkPack(ctx context.Context, name string, sum packs.Summary, wrong func(file, format string, args ...any)) error {
-	object, err := s.Shelf.Read(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		wrong(name, "the manifest names it, and it is not here")
-		return nil
+// errOther says that a file is not what its line says.
+var errOther = errors.New("it is another one")
+
+// is compares a line with its file on a shelf.
+func (l *Line) is(ctx context.Context, on *shelf.Shelf) error {
+	text, err := on.Text(ctx, l.Name())
+	if err == nil && string(text) != l.text {
+		err = fmt.Errorf("%w: Redis has another text of this line", errOther)
 	}
+	return err
+}
+
+// isPack compares a pack on a shelf with what its line says of it.
+func isPack(ctx context.Context, on *shelf.Shelf, name string, sum packs.Summary) error {
+	object, err := on.Read(ctx, name)
 	if err != nil {
-		return unavailable(err)
+		return err
 	}
 	defer object.Close()
 	pack, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
+	if _, damaged := errors.AsType[*packs.DamagedError](err); damaged {
+		return fmt.Errorf("%w: %w", errOther, err)
+	}
 	if err != nil {
-		wrong(name, "%v", err)
-		return nil
+		return err
 	}
 	if is := pack.Index(); is.Rows != sum.Rows || is.First != sum.First || is.Last != sum.Last {
-		wrong(name, "it has %d rows from %s to %s, and its line says %d from %s to %s", is.Rows, is.First, is.Last, sum.Rows, sum.First, sum.Last)
+		return fmt.Errorf("%w: it has %d rows from %s to %s, and its line says %d from %s to %s", errOther, is.Rows, is.First, is.Last, sum.Rows, sum.First, sum.Last)
 	}
 	return nil
 }
 
-// orphans names the files of a partition that no line does.
-func (s *Store) orphans(ctx context.Context, partition int, named map[string]bool, found func(Finding)) error {
-	for _, folder := range []string{"manifest", "packs"} {
-		list, err := s.Shelf.List(ctx, fmt.Sprintf("%s/p%02d/", folder, partition))
-		if err != nil {
+// file looks at a file on each shelf, and heals it where it is to.
+func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(*shelf.Shelf) error) error {
+	k.named[name] = true
+	wrong := map[int]Finding{}
+	right := -1
+	for i, on := range k.Shelves {
+		switch err := is(on); {
+		case err == nil:
+			right = i
+		case errors.Is(err, fs.ErrNotExist):
+			wrong[i] = Finding{Partition: k.partition, Line: l.Number, Copy: i > 0, File: name, Message: "the manifest names it, and it is not here"}
+		case errors.Is(err, errOther):
+			wrong[i] = Finding{Partition: k.partition, Line: l.Number, Copy: i > 0, File: name, Message: strings.TrimPrefix(err.Error(), errOther.Error()+": ")}
+		default:
 			return unavailable(err)
 		}
-		for _, file := range list {
-			if !named[file.Name] {
-				found(Finding{Partition: partition, File: file.Name, Message: "no line of the manifest refers to it", Orphan: true})
+	}
+	for i, on := range k.Shelves {
+		f, is := wrong[i]
+		if !is {
+			continue
+		}
+		if k.heal && right >= 0 {
+			if err := again(ctx, k.Shelves[right], on, name, size); err != nil {
+				return unavailable(err)
+			}
+			f.Healed = true
+		}
+		k.found(f)
+	}
+	return nil
+}
+
+// again writes a file of one shelf to another, in place of what is there.
+func again(ctx context.Context, from, to *shelf.Shelf, name string, size int64) error {
+	object, err := from.Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	if err := to.Remove(ctx, name); err != nil {
+		return err
+	}
+	return to.Put(ctx, name, size, io.NewSectionReader(readerAt{ctx, object}, 0, size))
+}
+
+// readerAt is an object as package io reads it.
+type readerAt struct {
+	ctx    context.Context
+	object *shelf.Object
+}
+
+func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
+	if err := r.object.ReadAt(r.ctx, p, off); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// orphans names the files of a partition that no line does.
+func (k *checking) orphans(ctx context.Context) error {
+	for i, on := range k.Shelves {
+		for _, folder := range []string{"manifest", "packs"} {
+			list, err := on.List(ctx, fmt.Sprintf("%s/p%02d/", folder, k.partition))
+			if err != nil {
+				return unavailable(err)
+			}
+			for _, file := range list {
+				if !k.named[file.Name] {
+					k.found(Finding{Partition: k.partition, Copy: i > 0, File: file.Name, Message: "no line of the manifest refers to it", Orphan: true})
+				}
 			}
 		}
 	}

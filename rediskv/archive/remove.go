@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/script"
 )
@@ -55,7 +57,18 @@ func (s *Store) end(ctx context.Context, l *Line) error {
 // removeAgain is removeAll behind a worker that has died: each payment of the pack is read
 // and compared first.
 func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error) {
-	object, err := s.Shelf.Read(ctx, packName(l.Partition, l.Payments.SHA256))
+	for _, on := range s.Shelves {
+		n, failed := s.removeFrom(ctx, on, l)
+		if moved += n; failed == nil {
+			return moved, nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return moved, err
+}
+
+func (s *Store) removeFrom(ctx context.Context, on *shelf.Shelf, l *Line) (moved int, err error) {
+	object, err := on.Read(ctx, packName(l.Partition, l.Payments.SHA256))
 	if err != nil {
 		return 0, unavailable(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -72,8 +71,10 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 		return s.removeAgain(ctx, m.lines[m.done])
 	}
 	if n := len(m.lines); n > 0 { // a volume that is not mounted is an empty directory
-		if _, err := s.Shelf.Text(ctx, m.lines[n-1].Name()); err != nil {
-			return 0, unavailable(fmt.Errorf("the archive is not there: %w", err))
+		for _, on := range s.Shelves {
+			if _, err := on.Text(ctx, m.lines[n-1].Name()); err != nil {
+				return 0, unavailable(fmt.Errorf("the archive is not there: %w", err))
+			}
 		}
 	}
 	before := s.before(after)
@@ -321,19 +322,12 @@ func (s *Store) stay(ctx context.Context, some []chosen, before tollgate.Instant
 // shelve puts the packs on the shelf, reads them back from there, and then puts their line
 // there.
 func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) (*Line, error) {
-	for i, sum := range []packs.Summary{p.summary, p.also} {
-		name := packName(p.partition, sum.SHA256)
-		if _, err := p.files[i].Seek(0, 0); err != nil {
-			return nil, fmt.Errorf("archive: %s: %w", filepath.Base(p.files[i].Name()), err)
+	for _, on := range s.Shelves {
+		for i, sum := range []packs.Summary{p.summary, p.also} {
+			if err := s.shelvePack(ctx, on, p, i, sum); err != nil {
+				return nil, fmt.Errorf("archive: %w", err)
+			}
 		}
-		if err := s.Shelf.Put(ctx, name, sum.Size, p.files[i]); err != nil {
-			return nil, fmt.Errorf("archive: %w", err)
-		}
-		s.step(p.partition, "put "+name)
-		if err := s.readBack(ctx, name, sum, i == 0, p); err != nil {
-			return nil, fmt.Errorf("archive: reading %s back: %w", name, err)
-		}
-		s.step(p.partition, "read "+name+" back")
 	}
 	l := &Line{
 		Format: format, Number: m.last() + 1, Partition: p.partition, Payments: p.summary, Parts: p.also,
@@ -345,22 +339,41 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 	if err := l.sealed(); err != nil {
 		return nil, err
 	}
-	if err := s.Shelf.Put(ctx, l.Name(), int64(len(l.text)), strings.NewReader(l.text)); err != nil {
-		return nil, fmt.Errorf("archive: %w", err)
-	}
-	if s.db.Wall != nil { // by which files have their times
-		if _, err := s.Shelf.Sweep(ctx, s.db.Wall().Add(-unfinished)); err != nil {
+	for _, on := range s.Shelves {
+		if err := on.Put(ctx, l.Name(), int64(len(l.text)), strings.NewReader(l.text)); err != nil {
 			return nil, fmt.Errorf("archive: %w", err)
 		}
+		if s.db.Wall != nil { // by which files have their times
+			if _, err := on.Sweep(ctx, s.db.Wall().Add(-unfinished)); err != nil {
+				return nil, fmt.Errorf("archive: %w", err)
+			}
+		}
+		s.step(p.partition, "put "+l.Name())
 	}
-	s.step(p.partition, "put "+l.Name())
 	return l, nil
+}
+
+// shelvePack puts one of a pack's files on a shelf, and reads it back from there.
+func (s *Store) shelvePack(ctx context.Context, on *shelf.Shelf, p *sealing, i int, sum packs.Summary) error {
+	name := packName(p.partition, sum.SHA256)
+	if _, err := p.files[i].Seek(0, 0); err != nil {
+		return err
+	}
+	if err := on.Put(ctx, name, sum.Size, p.files[i]); err != nil {
+		return err
+	}
+	s.step(p.partition, "put "+name)
+	if err := s.readBack(ctx, on, name, sum, i == 0, p); err != nil {
+		return fmt.Errorf("reading %s back: %w", name, err)
+	}
+	s.step(p.partition, "read "+name+" back")
+	return nil
 }
 
 // readBack compares a pack on the shelf with what was written: the file, and each row of
 // payments.
-func (s *Store) readBack(ctx context.Context, name string, sum packs.Summary, rows bool, p *sealing) error {
-	object, err := s.Shelf.Read(ctx, name)
+func (s *Store) readBack(ctx context.Context, on *shelf.Shelf, name string, sum packs.Summary, rows bool, p *sealing) error {
+	object, err := on.Read(ctx, name)
 	if err != nil {
 		return err
 	}

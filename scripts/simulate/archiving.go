@@ -20,14 +20,16 @@ const archiveAfter = 40 * 24 * time.Hour
 // prepareArchive makes the directory that all processes share.
 func (x *world) prepareArchive() (err error) {
 	if x.archive, err = os.MkdirTemp("", "story-*"); err == nil {
-		x.shelf, err = shelf.Open("file://" + x.archive)
+		var on *shelf.Shelf
+		on, err = shelf.Open("file://" + x.archive)
+		x.shelves = []*shelf.Shelf{on}
 	}
 	return err
 }
 
 // archiveOf is the archive as a process has it.
 func (p *process) archiveOf(s *store.Store) *archive.Store {
-	a := archive.New(s.DB, archive.Options{Shelf: p.world.shelf, Scratch: p.world.archive})
+	a := archive.New(s.DB, archive.Options{Shelves: p.world.shelves, Scratch: p.world.archive})
 	s.UseArchive(a)
 	return a
 }

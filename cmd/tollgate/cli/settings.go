@@ -156,6 +156,10 @@ var Settings = []setting{
 		Meaning: "where payments are moved that are at an end, and read again: file:///directory, the same for all processes; none: they stay in Redis",
 	},
 	{
+		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive"},
+		Meaning: "a second place for the same, on another disk: everything is put in both, and what cannot be read in one is read in the other; none: there is no copy",
+	},
+	{
 		Flag: "archive-after", Default: worker.DefaultArchiveAfter.String(), Commands: []string{"work", "dev"},
 		Meaning: "how long a payment has been at an end before it is moved, at least 960h; 2160h are 90 days",
 	},

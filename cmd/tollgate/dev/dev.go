@@ -44,8 +44,8 @@ type devOptions struct {
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
-	witness                            string       // where checkpoints are posted to; empty: nowhere
-	shelf                              *shelf.Shelf // the archive; nil: there is none
+	witness                            string         // where checkpoints are posted to; empty: nowhere
+	shelves                            []*shelf.Shelf // the archive and its copy; none: there is none
 	archiveAfter                       time.Duration
 	traces                             string // a collector's address; empty: nothing is traced
 }
@@ -69,7 +69,7 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
 			pay, err := server.PayHook(a, c)
 			witness, failed := server.Witness(c)
 			o.pay, o.witness, o.traces = pay, witness, c.Text("traces-url")
-			o.shelf, o.archiveAfter = server.ReadShelf(c), server.ReadArchiveAfter(c)
+			o.shelves, o.archiveAfter = server.ReadShelves(c), server.ReadArchiveAfter(c)
 			c.Check("traces-url", tracing.Check(o.traces))
 			if err := errors.Join(err, failed, c.Err()); err != nil {
 				return err
@@ -143,7 +143,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	defer store.Close()
-	packs := server.UseArchive(store, o.shelf)
+	packs := server.UseArchive(store, o.shelves)
 	o.lasting = g.AOF
 	if err := clock.Resume(ctx, store); err != nil {
 		return err

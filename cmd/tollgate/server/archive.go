@@ -23,15 +23,20 @@ import (
 // what is moved to the archive is none of theirs any more.
 const leastArchiveAfter = 40 * 24 * time.Hour
 
-// ReadShelf is where the settings say that the archive is; nil for nowhere.
-func ReadShelf(c *cli.Config) *shelf.Shelf {
-	address := c.Text("archive-url")
-	if address == "" {
-		return nil
+// ReadShelves are where the settings say that the archive is, and its copy; none for nowhere.
+func ReadShelves(c *cli.Config) (shelves []*shelf.Shelf) {
+	for _, flag := range []string{"archive-url", "archive-copy"} {
+		address := c.Text(flag)
+		if address == "" {
+			continue
+		}
+		on, err := shelf.Open(address)
+		if c.Check(flag, err); flag == "archive-copy" && len(shelves) == 0 {
+			c.Check(flag, errors.New("there is no archive that it could be the copy of: set TOLLGATE_ARCHIVE_URL, too"))
+		}
+		shelves = append(shelves, on)
 	}
-	on, err := shelf.Open(address)
-	c.Check("archive-url", err)
-	return on
+	return shelves
 }
 
 // ReadArchiveAfter is how long a payment has been at an end before it is moved there.
@@ -43,12 +48,12 @@ func ReadArchiveAfter(c *cli.Config) time.Duration {
 	return after
 }
 
-// UseArchive has a store look for payments on a shelf as well; nil for none.
-func UseArchive(s *store.Store, on *shelf.Shelf) *archive.Store {
-	if on == nil {
+// UseArchive has a store look for payments on shelves as well; nil without any.
+func UseArchive(s *store.Store, on []*shelf.Shelf) *archive.Store {
+	if len(on) == 0 {
 		return nil
 	}
-	a := archive.New(s.DB, archive.Options{Shelf: on, Scratch: os.TempDir()})
+	a := archive.New(s.DB, archive.Options{Shelves: on, Scratch: os.TempDir()})
 	s.UseArchive(a)
 	return a
 }
@@ -61,7 +66,7 @@ func archiveCommand(a *cli.App) *cobra.Command {
 days (TOLLGATE_ARCHIVE_AFTER) out of Redis into files under TOLLGATE_ARCHIVE_URL. The
 API answers them as before.`,
 	}
-	var asJSON bool
+	var asJSON, heal bool
 	status := &cobra.Command{
 		Use: "status", Short: "What is in the archive, since when, in how many bytes", Args: cobra.NoArgs,
 		Example: "  tollgate archive status",
@@ -78,15 +83,19 @@ API answers them as before.`,
 that each is what its name says, and that each row can be read. Files that no line of
 the manifest refers to are named, too; they are no error.
 
-Exit codes: 0 all of it is right; 1 something is missing or damaged; 3 Redis or the
+With a copy (TOLLGATE_ARCHIVE_COPY) both are read. --heal writes what is missing or
+damaged in one of them again, from the other.
+
+Exit codes: 0 all of it is right, or healed; 1 something is missing or damaged; 3 Redis or the
 archive is away.`,
 		Example: "  tollgate archive check",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
-				return archiveCheck(ctx, a, s, from, asJSON)
+				return archiveCheck(ctx, a, s, from, heal, asJSON)
 			})
 		},
 	}
+	check.Flags().BoolVar(&heal, "heal", false, "write what is missing or damaged again, from the copy")
 	check.Flags().BoolVar(&asJSON, "json", false, "print each finding and then the counts as a line of JSON")
 	cat := &cobra.Command{
 		Use: "cat ID", Short: "Print what the archive has of a payment", Args: cobra.ExactArgs(1),
@@ -113,8 +122,8 @@ captures and refunds as JSON. ID is that of any of them.`,
 
 // withArchive opens the archive that the settings name.
 func withArchive(a *cli.App, c *cli.Config, do func(context.Context, *store.Store, *archive.Store) error) error {
-	on := ReadShelf(c)
-	if on == nil {
+	on := ReadShelves(c)
+	if len(on) == 0 {
 		c.Check("archive-url", errors.New("it is needed: where the archive is"))
 	}
 	options := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
@@ -210,19 +219,31 @@ func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archiv
 	return err
 }
 
-func archiveCheck(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, asJSON bool) error {
+// findingText is a finding for people.
+func findingText(f archive.Finding) string {
+	text := f.File + ": " + cli.Printable(f.Message)
+	if f.Copy {
+		text = "copy: " + text
+	}
+	if f.Healed {
+		text += "; it was written again"
+	}
+	return text
+}
+
+func archiveCheck(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, heal, asJSON bool) error {
 	var all archive.Checked
 	wrong := 0
 	for p := range s.Partitions() {
 		var failed error
-		c, err := from.Check(ctx, p, func(f archive.Finding) {
-			if !f.Orphan {
+		c, err := from.Check(ctx, p, heal, func(f archive.Finding) {
+			if !f.Orphan && !f.Healed {
 				wrong++
 			}
 			if asJSON {
 				failed = printLine(a, f)
 			} else {
-				_, failed = fmt.Fprintf(a.Stdout, "%s: %s\n", f.File, cli.Printable(f.Message))
+				_, failed = fmt.Fprintln(a.Stdout, findingText(f))
 			}
 		})
 		if err != nil {

@@ -82,7 +82,7 @@ type summaryJSON struct {
 
 func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error {
 	options := rediskv.Options{URL: c.Text("redis-url"), Partitions: c.Number("partitions"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
-	patience, shelf := c.Duration("redis-wait"), ReadShelf(c)
+	patience, shelves := c.Duration("redis-wait"), ReadShelves(c)
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 		return err
 	}
 	defer store.Close()
-	UseArchive(store, shelf)
+	UseArchive(store, shelves)
 	found, total, checked, err := o.look(ctx, store)
-	if isArchive(err) && shelf == nil {
+	if isArchive(err) && len(shelves) == 0 {
 		return cli.UsageError(errors.New("some payments are in the archive: set TOLLGATE_ARCHIVE_URL to where it is"))
 	}
 	if err != nil {

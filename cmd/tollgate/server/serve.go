@@ -65,7 +65,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	defer store.Close()
-	UseArchive(store, o.shelf)
+	UseArchive(store, o.shelves)
 	defer o.tracing.Close() // after the last request
 	s, err := service.New(ctx, store, o.service(a))
 	if err != nil {
@@ -113,7 +113,7 @@ type processOptions struct {
 	redis       rediskv.Options
 	redisWait   time.Duration
 	snapshotDir string
-	shelf       *shelf.Shelf // the archive; nil: there is none
+	shelves     []*shelf.Shelf // the archive and its copy; none: there is none
 	issuer      string
 	signingKeys [][]byte
 	secretKeys  [][]byte // the newest first
@@ -162,7 +162,7 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	if o.pprofAddr = c.Text(profile.Setting); o.pprofAddr != "" {
 		c.Check(profile.Setting, profile.CheckAddr(o.pprofAddr))
 	}
-	o.shelf = ReadShelf(c)
+	o.shelves = ReadShelves(c)
 	if c.Command.Name() == "serve" {
 		o.serve(a, c)
 	}

@@ -78,7 +78,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	o.metrics.WatchRedis(store)
-	packs := UseArchive(store, o.shelf)
+	packs := UseArchive(store, o.shelves)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Witness: witness, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
 		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate, Slots: slots,
