@@ -160,7 +160,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check stories test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./...' conformance 'mcp MCP=all' openapi examples walks alerts templates fuzz; do \
+	@for target in test check stories test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./...' conformance 'mcp MCP=all' openapi examples walks alerts templates fuzz archive-kills; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -242,6 +242,9 @@ bench-bytes: ## what a captured payment with one delivery takes up in Redis, by 
 bench-archive: ## what it costs to move a payment to the archive, and its bytes there; needs redis-server
 	GOGC=400 TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^BenchmarkArchive' -benchtime $(or $(PAYMENTS),20000)x ./rediskv
 
+archive-kills: ## kills a worker that archives, COUNT times (1000), at any moment; needs redis-server
+	TOLLGATE_TEST_FAULTS_COUNT=$(or $(COUNT),1000) TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 2h -run '^TestArchiveKilled$$' -v ./rediskv
+
 rate: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
@@ -258,4 +261,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record bench-archive bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record archive-kills bench-archive bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

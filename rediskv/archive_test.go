@@ -240,6 +240,40 @@ func TestNobodyNotices(t *testing.T) {
 	}
 }
 
+// A payment that is moved while a page is read, between its authorization and itself, is not
+// left out; nor are its refunds damaged.
+func TestMovedWhileItIsRead(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	must(t, f.GiveBack(t.Context(), p.ID, 100, false))
+	f.settled(t)
+	f.days(120)
+	before := f.answers(t, []string{p.ID})
+	if n := a.move(t); n != 1 {
+		t.Fatalf("%d were moved", n)
+	}
+	k := f.Space(f.Caller.Organization)
+	raw, _ := f.raw(t)
+	must(t, a.archive.Return(t.Context(), k, p.ID, nil))
+	must(t, raw.Del(t.Context(), k.Object(p.ID)).Err())
+	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 10})
+	if err != nil || len(rows) != 1 || rows[0].ID != p.ID || rows[0].Damaged {
+		t.Errorf("a page: %+v, %v", rows, err)
+	}
+	for field := range raw.HGetAll(t.Context(), k.Parts(p.ID)).Val() {
+		if strings.Contains(field, rediskv.Document) {
+			must(t, raw.HDel(t.Context(), k.Parts(p.ID), field).Err())
+		}
+	}
+	refunds, err := f.Refunds(t.Context(), f.Caller, p.ID)
+	if err != nil || len(refunds) != 1 || refunds[0].Damaged {
+		t.Errorf("refunds: %+v, %v", refunds, err)
+	}
+	must(t, raw.Del(t.Context(), k.Parts(p.ID), k.Object(tollgate.TicketOf(p.ID))).Err())
+	sameAnswers(t, "in the archive alone", before, f.answers(t, []string{p.ID}))
+}
+
 // Packs have payments of all organizations of a partition, and nobody is shown another's.
 func TestArchivedOfAnother(t *testing.T) {
 	shop := testkit.NewShop(t, rediskv.Options{URL: redistest.URL(t), Rules: []tollgate.RuleRef{testkit.CardFee}, Partitions: 1}, testkit.NewClock(), nil)

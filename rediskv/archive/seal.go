@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"reflect"
@@ -122,6 +123,7 @@ func (s *Store) add(ctx context.Context, partition int, number int64, line strin
 // sealing is a pack that is being made, in two files.
 type sealing struct {
 	partition     int
+	log           *slog.Logger
 	files         [2]*os.File
 	payments      *packs.Writer
 	parts         []part
@@ -143,7 +145,7 @@ func (p *sealing) discard() {
 // seal writes the payments that are at an end to a pack. Those that are not are noted, so
 // that they keep no others waiting.
 func (s *Store) seal(ctx context.Context, partition int, last int64, c *choice, before tollgate.Instant) (p *sealing, err error) {
-	p = &sealing{partition: partition}
+	p = &sealing{partition: partition, log: s.db.Log}
 	defer func() {
 		if err != nil {
 			p.discard()
@@ -220,11 +222,12 @@ func (p *sealing) add(k rediskv.Space, one chosen, r whole, before tollgate.Inst
 		return false, nil // damage is for a check to find
 	}
 	row, err := a.Row()
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = same(k, a, &r.Records, row)
 	}
-	if err := same(k, a, &r.Records, row); err != nil {
-		return false, err
+	if err != nil { // others do not wait for it
+		p.log.Error("a payment cannot be archived", "organization", k.Org, "payment", one.id, "error", err)
+		return false, nil
 	}
 	if err := p.payments.Add(one.id, row); err != nil {
 		return false, err

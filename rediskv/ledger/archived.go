@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -74,11 +75,17 @@ func (s *Store) ReturnArchived(ctx context.Context, k rediskv.Space, id string, 
 	return s.archive.Return(ctx, k, id, missing)
 }
 
-// fromArchive fills the holes in a page with what an archive has of it.
+// fromArchive fills the holes in a page with what an archive has of it. A payment may have been
+// moved after its authorization was read, and before what is beside that.
 func (s *Store) fromArchive(ctx context.Context, k rediskv.Space, members []Indexed, rows []FoundTransaction, beside func(id string) string) error {
+	missing := func(i int) bool {
+		_, number, ok := tollgate.NumberIn(members[i].ID)
+		alone := beside != nil && number == tollgate.FirstNumber && len(rows[i].Beside) == 0 && strings.HasPrefix(beside(members[i].ID), tollgate.PrefixPayment)
+		return ok && members[i].Shared && (rows[i].ID == "" || alone)
+	}
 	var ids []string
 	for i, m := range members {
-		if _, _, ok := tollgate.NumberIn(m.ID); ok && rows[i].ID == "" && m.Shared {
+		if missing(i) {
 			ids = append(ids, m.ID)
 		}
 	}
@@ -89,7 +96,7 @@ func (s *Store) fromArchive(ctx context.Context, k rediskv.Space, members []Inde
 	for i, m := range members {
 		of, _, _ := tollgate.NumberIn(m.ID)
 		r := found[of]
-		if r == nil || rows[i].ID != "" {
+		if r == nil || !missing(i) {
 			continue
 		}
 		f := r.Transaction(m.Place(k))

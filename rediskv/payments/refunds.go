@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -72,6 +73,13 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 		}
 		if err := rediskv.Answered(pipe.Exec(ctx)); err != nil {
 			return err
+		}
+		if slices.ContainsFunc(texts, func(text *ledger.Document) bool { return text.Val() == "" }) {
+			// It may have been moved meanwhile.
+			if moved, err := s.archivedRefunds(ctx, k, payment); err != nil || len(moved) > 0 {
+				rows = moved
+				return err
+			}
 		}
 		for i, text := range texts {
 			r, failed := refundOf(k, rows[i].ID, text.Val())
