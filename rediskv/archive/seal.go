@@ -69,15 +69,26 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 		return 0, err
 	}
 	if m.done < m.last() {
-		return s.removeAgain(ctx, m.lines[m.done])
+		if moved, err = s.removeAgain(ctx, m.lines[m.done]); err == nil {
+			m, err = s.manifest(ctx, partition, true)
+		}
+		if err != nil || m.done < m.last() { // another worker was faster
+			return moved, err
+		}
 	}
 	if n := len(m.lines); n > 0 { // a volume that is not mounted is an empty directory
 		for _, on := range s.Shelves {
 			if _, err := on.Text(ctx, m.lines[n-1].Name()); err != nil {
-				return 0, unavailable(fmt.Errorf("the archive is not there: %w", err))
+				return moved, unavailable(fmt.Errorf("the archive is not there: %w", err))
 			}
 		}
 	}
+	n, err := s.makePack(ctx, partition, m, after, now.ID)
+	return moved + n, err
+}
+
+// makePack chooses payments, and moves them into a pack that is the next of a manifest.
+func (s *Store) makePack(ctx context.Context, partition int, m *manifest, after time.Duration, in string) (moved int, err error) {
 	before := s.before(after)
 	c, err := s.choose(ctx, partition, before)
 	if err != nil || !c.due(before, after) {
@@ -91,7 +102,7 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 	if len(p.removals) == 0 {
 		return 0, conflict(s.add(ctx, partition, m.last(), "", c))
 	}
-	l, err := s.shelve(ctx, p, m, now.ID)
+	l, err := s.shelve(ctx, p, m, in)
 	if err != nil {
 		return 0, err
 	}
