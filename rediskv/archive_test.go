@@ -33,6 +33,7 @@ type archived struct {
 	archive *archive.Store
 	dir     string
 	copied  string // the directory of a copy; empty: there is none
+	shelves []*shelf.Shelf
 }
 
 func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
@@ -55,7 +56,7 @@ func (a *archived) open(t testing.TB, o archive.Options) {
 		}
 		o.Shelves = append(o.Shelves, on)
 	}
-	o.Scratch = t.TempDir()
+	o.Scratch, a.shelves = t.TempDir(), o.Shelves
 	a.archive = archive.New(a.DB, o)
 	a.UseArchive(a.archive)
 }
@@ -179,6 +180,16 @@ func (f *fixture) answers(t testing.TB, ids []string) map[string]string {
 	return all
 }
 
+// files are exports of all that is moved, by dataset.
+func (f *fixture) files(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, d := range []tollgate.Dataset{tollgate.DatasetPayments, tollgate.DatasetTickets, tollgate.DatasetTransactions} {
+		all[string(d)] = f.file(t, f.export(t, d, tollgate.FormatNDJSON, tollgate.ExportFilter{}))
+	}
+	return all
+}
+
 func sameAnswers(t testing.TB, when string, before, after map[string]string) {
 	t.Helper()
 	for _, what := range slices.Sorted(maps.Keys(before)) {
@@ -211,8 +222,17 @@ func TestNobodyNotices(t *testing.T) {
 	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
 	f.settled(t)
 	f.post(t)
+	key := f.Key("repeated")
+	account := f.MerchantAccount(t)
+	ch, ans := f.Draft(t, account, eur(700), "shop.example", tollgate.CaptureManual)
+	given, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
+	must(t, err)
+	repeated, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
+	must(t, err)
+	must(t, f.Move(t.Context(), ch.Payment.ID, tollgate.TriggerCancel))
+	ids = append(ids, ch.Payment.ID)
 	f.days(120)
-	before := f.answers(t, append(ids, open.ID))
+	before, files := f.answers(t, append(ids, open.ID)), f.files(t)
 	moved := a.move(t)
 	if hot := a.hot(t, ids); hot+moved != len(ids) || moved < 50 {
 		t.Errorf("%d payments of %d were moved, %d are in Redis", moved, len(ids), hot)
@@ -221,6 +241,10 @@ func TestNobodyNotices(t *testing.T) {
 		t.Error("a payment that is not at an end was moved")
 	}
 	sameAnswers(t, "moved", before, f.answers(t, append(ids, open.ID)))
+	sameAnswers(t, "exported", files, f.files(t))
+	if text, err := f.Given(t.Context(), repeated); err != nil || !repeated.Repeated || repeated.Shown == "" || string(text) != string(given.Body) {
+		t.Errorf("made again: %s, %v; it was %s", text, err, given.Body)
+	}
 	a.open(t, archive.Options{CacheBytes: 1, Rows: 17})
 	sameAnswers(t, "read by another process", before, f.answers(t, append(ids, open.ID)))
 	testkit.Consistent(t, f.Store)
@@ -791,7 +815,7 @@ func TestBitsOfTheManifest(t *testing.T) {
 	for name, text := range fields {
 		bits(text, func(at int, turned string) {
 			must(t, raw.HSet(t.Context(), key, name, turned).Err())
-			a.archive.Forget()
+			a.UseArchive(archive.New(a.DB, archive.Options{Shelves: a.shelves}))
 			p, _, err := f.Payment(t.Context(), f.Caller, last.ID)
 			switch code := testkit.Code(err); {
 			case err == nil && reflect.DeepEqual(p, before):

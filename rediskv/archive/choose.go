@@ -34,13 +34,9 @@ type choice struct {
 	oldest   tollgate.Instant // from when on the age of the oldest counts
 }
 
-// choose looks for payments that were made before a moment, from where the last turn has
+// choose looks for payments of organizations that were made before a moment, from where the last turn has
 // come, and for those that have been put back or were not at an end then.
-func (s *Store) choose(ctx context.Context, partition int, before tollgate.Instant) (*choice, error) {
-	orgs, err := s.db.OrganizationsIn(ctx, partition)
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) choose(ctx context.Context, orgs []string, before tollgate.Instant) (*choice, error) {
 	slices.Sort(orgs)
 	c := &choice{through: map[string]int64{}, oldest: math.MaxInt64}
 	for _, org := range orgs {

@@ -76,7 +76,7 @@ func (l *Line) sealed() error {
 // ParseLine reads the text of a line.
 func ParseLine(text string) (*Line, error) {
 	l := &Line{text: text}
-	if err := json.Unmarshal([]byte(text), l, json.RejectUnknownMembers(false)); err != nil {
+	if err := json.Unmarshal([]byte(text), l); err != nil {
 		return nil, fmt.Errorf("line of the manifest: %w", err)
 	}
 	if l.Format != format {
@@ -198,11 +198,4 @@ func (s *Store) Manifest(ctx context.Context, partition int) (lines []*Line, don
 // unavailable is the answer while something of the archive cannot be read.
 func unavailable(err error) error {
 	return &tollgate.Error{Code: tollgate.CodeArchiveUnavailable, Message: "The archive cannot be read.", Cause: err}
-}
-
-// Forget has manifests read anew.
-func (s *Store) Forget() {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	clear(s.known)
 }

@@ -83,14 +83,14 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 			}
 		}
 	}
-	n, err := s.makePack(ctx, partition, m, after, now.ID)
+	n, err := s.makePack(ctx, partition, orgs, m, after, now.ID)
 	return moved + n, err
 }
 
 // makePack chooses payments, and moves them into a pack that is the next of a manifest.
-func (s *Store) makePack(ctx context.Context, partition int, m *manifest, after time.Duration, in string) (moved int, err error) {
+func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *manifest, after time.Duration, in string) (moved int, err error) {
 	before := s.before(after)
-	c, err := s.choose(ctx, partition, before)
+	c, err := s.choose(ctx, orgs, before)
 	if err != nil || !c.due(before, after) {
 		return 0, err
 	}

@@ -16,7 +16,6 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
-	"tollgate/rediskv/record"
 	"tollgate/rediskv/streams"
 )
 
@@ -231,9 +230,7 @@ func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []le
 	}
 	for i, m := range members {
 		if r := archived(m); len(fields[i]) == 0 && r != nil {
-			if fields[i] = r.Payment; r.Err != nil {
-				fields[i] = rediskv.Fields{rediskv.EnvelopeField: record.Wrong}
-			}
+			fields[i] = r.Payment
 		}
 		if len(fields[i]) > 0 { // else of no payment
 			p, err := payments.PaymentOf(paymentOf(m), fields[i])
@@ -284,10 +281,7 @@ func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []led
 	for i, v := range found {
 		text, ok := v.(string)
 		if r := archived(members[i]); !ok && r != nil {
-			if text, ok = r.Ticket, true; r.Err != nil {
-				s.found(ctx, j, &rows[i], nil, r.Err)
-				continue
-			}
+			text, ok = r.Ticket, true // none of one that cannot be read
 		}
 		if !ok {
 			continue
