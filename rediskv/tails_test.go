@@ -119,6 +119,7 @@ func TestQuietForLong(t *testing.T) {
 	f.Pay(t, eur(100), tollgate.CaptureManual)
 	_, first, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 1})
 	must(t, err)
+	f.NextMilli(t)
 	f.Pay(t, eur(100), tollgate.CaptureManual)
 	_, all, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
 	must(t, err)

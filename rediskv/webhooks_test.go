@@ -685,6 +685,7 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 	if n := listed(); n != 1 {
 		t.Errorf("%d deliveries are listed", n)
 	}
+	f.NextMilli(t)
 	newest := f.Pay(t, eur(100), tollgate.CaptureManual) // whose event stays, with its delivery
 	f.fanOut(t, "a")
 	for _, w := range f.take(t, 10) {

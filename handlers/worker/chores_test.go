@@ -128,6 +128,7 @@ func TestJobs(t *testing.T) {
 	}
 
 	in.answers(status(http.StatusInternalServerError))
+	s.NextMilli(t)
 	s.pay(t, 1000)
 	until(t, "a delivery that is tried again", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryRetrying })
 	until(t, "its gauge", func() bool { return metrics.all("waiting") == 1 })

@@ -246,8 +246,7 @@ func (s *Shop) change(ctx context.Context, p *tollgate.Payment, a *accounts.Acco
 // workers look.
 func (s *Shop) Died(t testing.TB, lease time.Duration) {
 	t.Helper()
-	taken := s.now(t)
-	Eventually(t, "the next lease ends later", func() bool { return s.now(t) > taken })
+	s.NextMilli(t) // the next lease ends later
 	hooks, _, err := s.Webhooks(t.Context(), s.Caller, "", 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +264,13 @@ func (s *Shop) Died(t testing.TB, lease time.Duration) {
 		}
 	}
 	s.Clock.Advance(lease)
+}
+
+// NextMilli waits for the next millisecond of Redis: events of one are trimmed together.
+func (s *Shop) NextMilli(t testing.TB) {
+	t.Helper()
+	began := s.now(t)
+	Eventually(t, "the next millisecond", func() bool { return s.now(t) > began })
 }
 
 // now is the time of Redis, in milliseconds.
