@@ -240,7 +240,7 @@ bench-bytes: ## what a captured payment with one delivery takes up in Redis, by 
 	bin/load -bytes -payments $(or $(PAYMENTS),200000) -dir .tollgate/bytes -port 6396
 
 bench-archive: ## what it costs to move a payment to the archive, and its bytes there; needs redis-server
-	GOGC=400 TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^BenchmarkArchive' -benchtime $(or $(PAYMENTS),20000)x ./rediskv
+	GOGC=400 TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^Benchmark(Archive|CreateWhileArchiving)$$' -benchtime $(or $(PAYMENTS),20000)x ./rediskv
 
 archive-kills: ## kills a worker that archives, COUNT times (1000), at any moment; needs redis-server
 	TOLLGATE_TEST_FAULTS_COUNT=$(or $(COUNT),1000) TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 2h -run '^TestArchiveKilled$$' -v ./rediskv

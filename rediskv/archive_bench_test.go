@@ -3,6 +3,8 @@ package rediskv_test
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -104,4 +106,74 @@ func percentiles(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+// BenchmarkCreateWhileArchiving makes payments while a worker moves others to the archive,
+// as politely as a real one, and while it is stopped: the two in turn, each for 300 ms.
+func BenchmarkCreateWhileArchiving(b *testing.B) {
+	f := newFixtureAt(b, redistest.Single(b).URL)
+	var gate sync.Mutex
+	var stopped atomic.Bool
+	a := f.archived(b, archive.Options{Rows: 1000, Rest: archive.Rest, Step: func(int, string) {
+		stopped.Store(true)
+		gate.Lock()
+		stopped.Store(false)
+		gate.Unlock()
+	}})
+	random := rand.New(rand.NewPCG(18, 9))
+	for range b.N {
+		f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic)
+		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
+	}
+	f.settled(b)
+	f.settled(b)
+	f.days(120)
+	live := &fixture{Shop: f.Another(b, nil)}
+	var worker sync.WaitGroup
+	done := make(chan struct{})
+	worker.Go(func() {
+		defer close(done)
+		a.move(b)
+	})
+	var took [2][]time.Duration // while it is stopped, and while it works
+	create := func() {
+		at, key := live.MerchantAccount(b), live.Key(live.NewID(""))
+		ch, ans := live.Draft(b, at, eur(1000), "shop.example", tollgate.CaptureManual)
+		works, start := !stopped.Load(), time.Now()
+		_, err := live.CreatePayment(b.Context(), live.Caller, key, at, ch, ans)
+		d := time.Since(start)
+		must(b, err)
+		switch stopped.Load() {
+		case works: // neither the one nor the other
+		case true:
+			took[0] = append(took[0], d)
+		default:
+			took[1] = append(took[1], d)
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	b.ResetTimer()
+	for works := true; ; {
+		for turn := time.Now(); time.Since(turn) < 300*time.Millisecond; {
+			create()
+		}
+		select {
+		case <-done:
+			worker.Wait()
+			for i, when := range []string{"stopped", "working"} {
+				if slices.Sort(took[i]); len(took[i]) == 0 {
+					continue
+				}
+				b.ReportMetric(float64(took[i][len(took[i])/2].Microseconds()), when+"-p50-µs")
+				b.ReportMetric(float64(took[i][len(took[i])*99/100].Microseconds()), when+"-p99-µs")
+			}
+			return
+		default:
+		}
+		if works = !works; works {
+			gate.Unlock()
+		} else {
+			gate.Lock()
+		}
+	}
 }

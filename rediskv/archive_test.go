@@ -19,6 +19,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/redistest"
@@ -351,6 +352,7 @@ func TestLateRefund(t *testing.T) {
 	if now.AmountRefunded != eur(300) || now.Revision != p.Revision+1 {
 		t.Errorf("refunded: %+v", now)
 	}
+	a.missed(t, p.ID)
 	third := f.Pay(t, eur(1000), tollgate.CaptureAutomatic) // with which the refund is settled
 	f.settled(t)
 	testkit.Consistent(t, f.Store)
@@ -368,6 +370,40 @@ func TestLateRefund(t *testing.T) {
 	if left, err := f.Redis.ZCard(t.Context(), f.Space(f.Caller.Organization).Object("archive:returned")).Result(); err != nil || left != 0 {
 		t.Errorf("%d are still to be moved, %v", left, err)
 	}
+}
+
+// missed loses the fields of each transaction of a payment that Redis has, and holds that a
+// check says so, although the archive has it too.
+func (a *archived) missed(t testing.TB, payment string) {
+	t.Helper()
+	parts := a.Space(a.Caller.Organization).Parts(payment)
+	is, err := a.Redis.HGetAll(t.Context(), parts).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := a.allTransactions(t, ledger.TransactionQuery{PaymentID: payment, Limit: 10})
+	if len(list) < 3 {
+		t.Fatalf("there are %d transactions", len(list))
+	}
+	for _, x := range list {
+		_, number, _ := tollgate.NumberIn(x.ID)
+		lost := map[string]string{}
+		for name, text := range is {
+			if strings.HasPrefix(name, number) {
+				lost[name] = text
+			}
+		}
+		if n, err := a.Redis.HDel(t.Context(), parts, slices.Collect(maps.Keys(lost))...).Result(); err != nil || n == 0 {
+			t.Fatalf("%d fields of %s are lost, %v", n, x.ID, err)
+		}
+		if found := testkit.Findings(t, a.Store); !slices.ContainsFunc(found, func(f checks.Finding) bool { return f.ID == x.ID || f.ID == payment }) {
+			t.Errorf("%s (%s) is lost, and the check says %v", x.ID, x.Type, found)
+		}
+		if err := a.Redis.HSet(t.Context(), parts, lost).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Consistent(t, a.Store)
 }
 
 // What is captured and not settled stays, and is moved once it is; younger ones do not wait

@@ -11,6 +11,7 @@
 package archive
 
 import (
+	"context"
 	"embed"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/script"
 )
 
 //go:embed lua/*.lua
@@ -36,6 +38,9 @@ type Options struct {
 	Step func(partition int, step string)
 	// Rows is how many payments a pack has at most; 0: 120,000, some 64 MB.
 	Rows int
+	// Rest is for how many times as long as a script took that works on payments nobody is
+	// asked for another; 0: not at all.
+	Rest int
 }
 
 const (
@@ -75,6 +80,30 @@ func slack(after time.Duration) time.Duration { return after / 10 }
 func (s *Store) step(partition int, step string) {
 	if s.Step != nil {
 		s.Step(partition, step)
+	}
+}
+
+// Rest is that of a worker: a live payment waits for it in one of ten times at most.
+const Rest = 8
+
+// longestRest bounds a rest.
+const longestRest = time.Second
+
+// politely runs a script that works on payments, and then rests, so that others have Redis
+// and the processor for most of the time: the busier Redis is, the longer.
+func (s *Store) politely(ctx context.Context, inv *script.Invocation) (rest []any, err error) {
+	start := time.Now()
+	_, rest, err = s.db.Run(ctx, inv)
+	if err != nil || s.Rest == 0 {
+		return rest, err
+	}
+	rested := time.NewTimer(min(time.Duration(s.Rest)*time.Since(start), longestRest))
+	defer rested.Stop()
+	select {
+	case <-rested.C:
+		return rest, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

@@ -134,7 +134,7 @@ func (s *Store) removeSome(ctx context.Context, l *Line, some []removal) (moved 
 			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), returnedKey(k))
 			inv.Args = append(inv.Args, one.id, one.digest)
 		}
-		_, rest, err := s.db.Run(ctx, inv)
+		rest, err := s.politely(ctx, inv)
 		if err != nil {
 			return moved, err
 		}

@@ -3,7 +3,10 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -50,6 +53,28 @@ func (s *Store) Archived(ctx context.Context, k rediskv.Space, ids []string) (ma
 		return nil, err
 	}
 	return nil, &tollgate.Error{Code: tollgate.CodeArchiveUnavailable, Message: "This may be in the archive, which this instance does not know."}
+}
+
+// ArchivedOnly is Archived without the payments that Redis has again: what is missing from one
+// of those is lost, whatever it was when it was archived.
+func (s *Store) ArchivedOnly(ctx context.Context, k rediskv.Space, ids []string) (map[string]*Records, error) {
+	found, err := s.Archived(ctx, k, ids)
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	hot := make(map[string]*redis.IntCmd, len(found))
+	if err := s.db.Timed(ctx, "archive_hot", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		for of, r := range found {
+			hot[of] = pipe.Exists(ctx, k.Object(r.ID))
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(found, func(of string, _ *Records) bool { return hot[of].Val() != 0 })
+	return found, nil
 }
 
 // ArchivedPayment is Archived of the payment that one identifier belongs to; nil where the

@@ -65,7 +65,7 @@ func Filled(ctx context.Context, l *ledger.Store, k rediskv.Space, members []led
 			ids = append(ids, m.ID)
 		}
 	}
-	archived, err := l.Archived(ctx, k, ids)
+	archived, err := l.ArchivedOnly(ctx, k, ids)
 	if err != nil {
 		return nil, err
 	}
