@@ -235,6 +235,11 @@ load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one wh
 	@[ -n "$(REDIS_URL)" ] || cc -shared -fPIC -o bin/clock.so scripts/faults/shim/clock.c -ldl
 	bin/load -payments $(or $(PAYMENTS),1000000)
 
+demo-years: ## YEARS (5) of a shop in two minutes, with PAYMENTS (200000), and its archive; proves that nothing is lost; needs redis-server, a C compiler
+	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
+	@cc -shared -fPIC -o bin/clock.so scripts/faults/shim/clock.c -ldl
+	bin/load -years $(or $(YEARS),5) -payments $(or $(PAYMENTS),200000) -dir .tollgate/years -port 6397
+
 bench-bytes: ## what a captured payment with one delivery takes up in Redis, by kinds of keys: of PAYMENTS (200000); needs redis-server
 	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
 	bin/load -bytes -payments $(or $(PAYMENTS),200000) -dir .tollgate/bytes -port 6396
@@ -261,4 +266,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record archive-kills bench-archive bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test demo-years simulate stories teeth test test-all test-server test-cluster race check bench bench-record archive-kills bench-archive bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

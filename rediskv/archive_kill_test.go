@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
@@ -27,8 +28,9 @@ const (
 	killedAfter       = 40 * 24 * time.Hour // a thousand kills are to be over before the clock's time is
 )
 
-// A worker that archives is killed at any moment, again and again. Nothing is lost and
-// nothing is double: what it has not done the next one does.
+// A worker that archives is killed at any moment, again and again, or Redis is, and the
+// worker once that is back. Nothing is lost and nothing is double: what is not done the next
+// one does.
 func TestArchiveKilled(t *testing.T) {
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
@@ -44,7 +46,7 @@ func TestArchiveKilled(t *testing.T) {
 	p := f.Partition(f.Caller.Organization)
 	var ids []string
 	before := map[string]string{}
-	within := map[string]int{}
+	within, redisKilled := map[string]int{}, 0
 	for range kills {
 		var fresh []string
 		for range 1 + random.IntN(40) {
@@ -58,9 +60,17 @@ func TestArchiveKilled(t *testing.T) {
 			before[id] = f.text(t, id)
 		}
 		f.days(45)
-		within[killArchivist(t, server.URL, a.dir, p, f.Clock, time.Duration(random.Int64N(int64(40*time.Millisecond))))]++
+		var ends []func()
+		if random.IntN(3) == 0 {
+			ends = append(ends, func() {
+				server.Kill()
+				server.Restart()
+			})
+			redisKilled++
+		}
+		within[killArchivist(t, server.URL, a.dir, p, f.Clock, random, ends...)]++
 	}
-	t.Logf("killed behind %v", within)
+	t.Logf("killed behind %v; Redis before it %d times", within, redisKilled)
 	f.days(120)
 	a.open(t, archive.Options{})
 	a.move(t)
@@ -98,9 +108,9 @@ func (f *fixture) text(t *testing.T, id string) string {
 	return string(text)
 }
 
-// killArchivist has another process make a turn, kills it after a while, and returns the last
-// step that it had done.
-func killArchivist(t *testing.T, url, dir string, partition int, clock *testkit.Clock, after time.Duration) (step string) {
+// killArchivist has another process make turns, has things happen after a while each, and
+// kills it then. It returns the last step that was done.
+func killArchivist(t *testing.T, url, dir string, partition int, clock *testkit.Clock, random *rand.Rand, happens ...func()) (step string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
@@ -117,10 +127,20 @@ func killArchivist(t *testing.T, url, dir string, partition int, clock *testkit.
 		}
 		t.Fatalf("the archivist says %s", text)
 	}
-	time.AfterFunc(after, func() { _ = child.Process.Kill() })
-	step = "nothing"
-	for said.Scan() {
-		step, _, _ = strings.Cut(said.Text(), "/")
+	last := make(chan string)
+	go func() {
+		step := "nothing"
+		for said.Scan() {
+			step, _, _ = strings.Cut(said.Text(), "/")
+		}
+		last <- step
+	}()
+	for _, happen := range append(happens, func() { _ = child.Process.Kill() }) {
+		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
+		happen()
+	}
+	if step = <-last; strings.HasPrefix(step, "fails") {
+		t.Error(step)
 	}
 	_ = child.Wait()
 	return step
@@ -140,10 +160,13 @@ func TestArchivist(t *testing.T) {
 	fmt.Println("begins")
 	for {
 		n, err := a.archive.Archive(t.Context(), at.partition, killedAfter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n == 0 {
+		switch {
+		case rediskv.Away(err):
+			time.Sleep(time.Millisecond)
+		case err != nil:
+			fmt.Println("fails:", err)
+			t.FailNow()
+		case n == 0:
 			fmt.Println("all of it")
 			time.Sleep(time.Minute) // its end comes from outside
 		}

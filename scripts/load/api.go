@@ -151,6 +151,9 @@ func (m *market) create(ctx context.Context, s step) ([]step, error) {
 	if err := json.Unmarshal(answer, &payment); err != nil || status != http.StatusCreated {
 		return nil, fmt.Errorf("%s: %d %s", s.body, status, answer)
 	}
+	if m.created != nil {
+		m.created(payment.ID)
+	}
 	following := s.sale.later
 	if payment.Status == tollgate.RequiresReview {
 		following = reviewed(s.sale, payment.Method)

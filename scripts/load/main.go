@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"tollgate"
 	"tollgate/rediskv"
 )
 
@@ -29,6 +30,13 @@ type options struct {
 	shim     string        // the library that moves its clock
 	clients  int           // requests at the same time
 	seed     uint64
+
+	// What is not asked of everybody: see years.
+	shops      []shop                                               // empty: those of the marketplace
+	config     tollgate.Config                                      // of these shops
+	archiveDir string                                               // a directory; empty: there is none
+	passed     func(ctx context.Context, since time.Duration) error // before each payment: how far the clock is; nil: nobody is told
+	created    func(payment string)                                 // nil: nobody is told
 }
 
 func main() {
@@ -44,6 +52,7 @@ func main() {
 	many := flag.String("many", "", "the URL of a Redis with many")
 	rounds := flag.Int("rounds", 500, "requests of each kind to each of them; fewer, if they take more than half a minute")
 	bytes := flag.Bool("bytes", false, "prints what captured payments with one delivery each take up in a redis-server of its own, and keeps nothing")
+	overYears := flag.Int("years", 0, "plays a shop over so many years, with an archive, and proves that all of it is there at the end; nothing is kept")
 	flag.Parse()
 	o.span = time.Duration(*days) * 24 * time.Hour
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,6 +61,10 @@ func main() {
 	begin := func() error { return run(ctx, o) }
 	if *bytes {
 		begin = func() error { return weigh(ctx, os.Stdout, o) }
+	}
+	if *overYears > 0 {
+		o.span = time.Duration(*overYears) * year
+		begin = func() error { return playYears(ctx, os.Stdout, o) }
 	}
 	if *few != "" || *many != "" {
 		begin = func() error { return compare(ctx, os.Stdout, *few, *many, *rounds, o) }
@@ -63,8 +76,8 @@ func main() {
 }
 
 func (o options) check() error {
-	if o.payments < 1 || o.payments > 100_000_000 || o.span < 0 || o.span > 365*24*time.Hour || o.clients < 1 {
-		return errors.New("-payments must be between 1 and 100000000, -days between 0 and 365, -clients at least 1")
+	if o.payments < 1 || o.payments > 100_000_000 || o.span < 0 || o.span > 10*year || o.clients < 1 {
+		return errors.New("-payments must be between 1 and 100000000, -days between 0 and 3650, -clients at least 1")
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,28 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/testkit"
 )
+
+// Two years of a shop with an archive: most of it is in there at the end, and all that is
+// said of it was proved.
+func TestYears(t *testing.T) {
+	var off atomic.Int64
+	redis := sandbox.NewRedis(func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
+	moved := func(by time.Duration) error {
+		off.Store(int64(by))
+		return nil
+	}
+	var said strings.Builder
+	o := options{payments: 400, span: 2 * year, clients: 64, seed: 1, archiveDir: t.TempDir()}
+	if err := yearsIn(t.Context(), &said, rediskv.Options{URL: "redis://sandbox", Dial: redis.Dial, Partitions: 1}, o, moved, nil); err != nil {
+		t.Fatalf("%v, after\n%s", err, &said)
+	}
+	t.Log(said.String())
+	for _, want := range []string{`(?m)^ +2 +18:30 +400 +\d+ .* card_fee 1, platform_fee 1$`, `and 3\d\d in the archive: 0 findings`, `1\d\d tickets of the first year, [1-9]\d\d evaluations`} {
+		if !regexp.MustCompile(want).MatchString(said.String()) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+}
 
 // A small marketplace, read back as its merchants would: every payment is there in the
 // state that its story ends in, and nothing disagrees with anything else.

@@ -16,6 +16,8 @@ import (
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/archive"
+	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/store"
 )
 
@@ -39,6 +41,7 @@ type market struct {
 	made     atomic.Int64        // payments
 	ids      map[string][]string // some that are there, by what they are of
 	working  sync.WaitGroup
+	archive  *archive.Store // nil: there is none
 	stop     context.CancelFunc
 }
 
@@ -46,6 +49,10 @@ type market struct {
 // clock (nil: it is ours).
 func open(ctx context.Context, redis rediskv.Options, o options, moved func(time.Duration) error) (*market, error) {
 	m := &market{options: o, later: newSchedule(), requests: make(chan step)}
+	if o.config.Organization.ID == "" {
+		m.shops = shops()
+		m.config = config(m.shops)
+	}
 	if m.clock.moved = moved; o.span > 0 {
 		m.span += time.Since(time.Now().Truncate(24 * time.Hour)) // from midnight on
 		m.clients = max(1, min(o.clients, int(ahead/(m.span/time.Duration(o.payments)))))
@@ -77,10 +84,17 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	list := shops()
-	m.sales = newSales(m.seed, list)
-	if _, err := service.Provision(ctx, m.store, config(list), nil, false); err != nil {
+	m.sales = newSales(m.seed, m.shops)
+	if _, err := service.Provision(ctx, m.store, m.config, nil, false); err != nil {
 		return err
+	}
+	if m.archiveDir != "" {
+		on, err := shelf.Open("file://" + m.archiveDir)
+		if err != nil {
+			return err
+		}
+		m.archive = archive.New(m.store.DB, archive.Options{Shelves: []*shelf.Shelf{on}, Scratch: m.archiveDir})
+		m.store.UseArchive(m.archive)
 	}
 	// Tokens keep to real time.
 	m.service, err = service.New(ctx, m.store, service.Options{
@@ -94,16 +108,22 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 	m.worker, err = worker.New(worker.Config{
 		Store: m.store, Clock: m.clock.Now, Entropy: entropy, Vault: m.service.Vault, Log: log,
 		Interval: 100 * time.Millisecond, PageSize: 1000, Development: true,
-		KeepEvents: 366 * 24 * time.Hour, // the longest span
+		KeepEvents: 366 * 24 * time.Hour, // the longest span but with an archive, where they are trimmed as well
+		Archive:    m.archive,
 	})
 	return err
 }
 
-func (m *market) close() {
+// rest ends the work in the background.
+func (m *market) rest() {
 	if m.stop != nil {
 		m.stop()
 		m.working.Wait()
 	}
+}
+
+func (m *market) close() {
+	m.rest()
 	if m.service != nil {
 		_ = m.service.Close(context.Background())
 	}
@@ -142,6 +162,11 @@ func (m *market) fill(ctx context.Context) error {
 func (m *market) generate(ctx context.Context) error {
 	for n := range m.payments {
 		off := moment(m.span, n, m.payments)
+		if m.passed != nil {
+			if err := m.passed(ctx, m.span+off); err != nil {
+				return err
+			}
+		}
 		for {
 			next, due := m.later.take(time.Now().Add(off))
 			if !due {
