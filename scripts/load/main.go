@@ -32,6 +32,7 @@ type options struct {
 	seed     uint64
 
 	// What is not asked of everybody: see years.
+	ahead      time.Duration                                        // see ahead
 	shops      []shop                                               // empty: those of the marketplace
 	config     tollgate.Config                                      // of these shops
 	archiveDir string                                               // a directory; empty: there is none

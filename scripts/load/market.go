@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -55,7 +56,7 @@ func open(ctx context.Context, redis rediskv.Options, o options, moved func(time
 	}
 	if m.clock.moved = moved; o.span > 0 {
 		m.span += time.Since(time.Now().Truncate(24 * time.Hour)) // from midnight on
-		m.clients = max(1, min(o.clients, int(ahead/(m.span/time.Duration(o.payments)))))
+		m.clients = max(1, min(o.clients, int(cmp.Or(o.ahead, ahead)/(m.span/time.Duration(o.payments)))))
 	}
 	if err := m.clock.begin(-m.span); err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (s *sales) next() (*sale, error) {
 // annotate gives most payments a reference of their own, and many metadata.
 func (s *sales) annotate(body *paymentBody) {
 	if s.random.Float64() < 0.8 {
-		body.Reference = fmt.Sprintf("order-%09d", s.made)
+		body.Reference = reference(s.made)
 	}
 	if s.random.Float64() < 0.3 {
 		body.Description = []string{"Order in the shop", "Subscription, monthly", "Delivery and service", "Gift card"}[s.random.IntN(4)]
@@ -99,6 +99,9 @@ func (s *sales) annotate(body *paymentBody) {
 		}
 	}
 }
+
+// reference is that of a payment by its number.
+func reference(n int) string { return fmt.Sprintf("order-%09d", n) }
 
 // amount is about 35 euros, seldom a thousand, as much in other currencies.
 func (s *sales) amount(c currency) tollgate.Money {

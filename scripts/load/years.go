@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"text/tabwriter"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -78,6 +79,7 @@ func playYears(ctx context.Context, out io.Writer, o options) error {
 func yearsIn(ctx context.Context, out io.Writer, in rediskv.Options, o options, moved func(time.Duration) error, client *redis.Client) error {
 	begun := time.Now()
 	y := &years{redis: client, out: out}
+	o.ahead = 12 * time.Hour // nobody asks for more than 30 days in a second
 	o.shops, o.config, o.passed, o.created = shopOf(0), configOf(0), y.passed, y.created
 	m, err := open(ctx, in, o, moved)
 	if err != nil {
@@ -247,7 +249,49 @@ func (y *years) prove(ctx context.Context, out io.Writer) error {
 	if err := y.reexecute(ctx, out); err != nil {
 		return err
 	}
-	return y.weigh(ctx, out)
+	if err := y.weigh(ctx, out); err != nil {
+		return err
+	}
+	return y.read(ctx, out)
+}
+
+// read prints how long it takes to find what is old.
+func (y *years) read(ctx context.Context, out io.Writer) error {
+	y.ids = map[string][]string{"payment": y.first}
+	for _, id := range y.first {
+		y.ids["ticket"] = append(y.ids["ticket"], tollgate.TicketOf(id))
+	}
+	for n := range 1000 {
+		passed := y.span * time.Duration(n) / 1000
+		y.ids["moment"] = append(y.ids["moment"], y.clock.Now().Add(passed-y.span).UTC().Format(time.RFC3339))
+		y.ids["payee"] = append(y.ids["payee"], payeeName(n))
+		y.ids["reference"] = append(y.ids["reference"], reference(1+n*y.payments/1000))
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nread\tp50\tp99\t")
+	for _, asked := range []request{
+		get("a payment of the first year", "/v1/payments/{payment}"),
+		get("its ticket", "/v1/tickets/{ticket}"),
+		get("its transactions", "/v1/transactions?payment_id={payment}"),
+		get("20 payments since any day", "/v1/payments?created_after={moment}&limit=20"),
+		get("20 payments to a payee", "/v1/payments?payee={payee}&limit=20"),
+		get("the payment with a reference", "/v1/payments?reference={reference}"),
+	} {
+		var took []time.Duration
+		for range 300 {
+			one, err := y.timed(ctx, asked)
+			if err != nil {
+				return fmt.Errorf("%s: %w", asked.name, err)
+			}
+			took = append(took, one)
+		}
+		slices.Sort(took)
+		at := func(hundredth int) time.Duration {
+			return took[(len(took)-1)*hundredth/100].Round(10 * time.Microsecond)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t\n", asked.name, at(50), at(99))
+	}
+	return table.Flush()
 }
 
 // weigh prints what takes up Redis' memory.
