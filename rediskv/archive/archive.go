@@ -16,8 +16,11 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/script"
 )
@@ -54,6 +57,7 @@ type Store struct {
 	Options
 
 	cache *cache
+	kept  *lru.Cache[keptKey, *ledger.Records] // what was read last: nobody changes it
 	lock  sync.Mutex
 	known map[int]*manifest // by partition
 }
@@ -66,8 +70,16 @@ func New(db *rediskv.DB, o Options) *Store {
 	if o.Rows == 0 {
 		o.Rows = defaultRows
 	}
-	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), known: map[int]*manifest{}}
+	kept, _ := lru.New[keptKey, *ledger.Records](mostKept)
+	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), kept: kept, known: map[int]*manifest{}}
 }
+
+// mostKept is how many payments are kept as they were read: a few kilobytes each. A check
+// reads each of them for each of its transactions, and for each list that has these.
+const mostKept = 4096
+
+// keptKey is a payment in a pack, by what its identifiers share.
+type keptKey struct{ org, pack, of string }
 
 // progressKey is a hash of an organization: through, up to which place in the list of its
 // transactions payments have been looked at.

@@ -57,9 +57,14 @@ func (s *Store) lookUp(ctx context.Context, k rediskv.Space, m *manifest, id str
 		return nil, nil
 	}
 	at := tollgate.At(made)
+	of, _, _ := tollgate.NumberIn(id)
 	for _, l := range slices.Backward(m.lines) {
 		if at < l.From || at > l.Until {
 			continue
+		}
+		kept := keptKey{k.Org, l.Payments.SHA256, of}
+		if r, is := s.kept.Get(kept); is {
+			return r, nil
 		}
 		row, err := s.rowIn(ctx, l, id)
 		if err != nil {
@@ -68,7 +73,11 @@ func (s *Store) lookUp(ctx context.Context, k rediskv.Space, m *manifest, id str
 		if row == nil {
 			continue
 		}
-		if r, err := recordsOf(k, row); r != nil || err != nil {
+		r, err := recordsOf(k, row)
+		if err == nil && r != nil {
+			s.kept.Add(kept, r)
+		}
+		if r != nil || err != nil {
 			return r, err
 		}
 	}

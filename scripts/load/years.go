@@ -212,10 +212,18 @@ func (y *years) row(ctx context.Context) error {
 func (y *years) prove(ctx context.Context, out io.Writer) error {
 	y.rest() // who would archive, too
 	for p := range y.store.Partitions() {
-		for moved := 1; moved > 0; {
-			var err error
-			if moved, err = y.archive.Archive(ctx, p, worker.DefaultArchiveAfter); err != nil {
-				return err
+		for _, work := range []func(context.Context, int) (int, error){
+			func(ctx context.Context, p int) (int, error) {
+				return y.archive.Archive(ctx, p, worker.DefaultArchiveAfter)
+			},
+			y.store.PostTransactions,
+			y.store.CutLogs,
+		} {
+			for n := 1; n > 0; {
+				var err error
+				if n, err = work(ctx, p); err != nil {
+					return err
+				}
 			}
 		}
 	}

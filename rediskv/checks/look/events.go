@@ -54,6 +54,8 @@ func (l *Log) EventsOf(ctx context.Context, ids []string) ([]consistency.Payment
 	if err := l.beginning(ctx); err != nil {
 		return nil, err
 	}
+	all := ids
+	ids = slices.DeleteFunc(slices.Clone(all), l.gone)
 	if !l.long {
 		if err := l.shortLog(ctx, ids); err != nil {
 			return nil, err
@@ -78,8 +80,12 @@ func (l *Log) EventsOf(ctx context.Context, ids []string) ([]consistency.Payment
 			}
 		}
 	}
-	events := make([]consistency.PaymentEvent, len(ids))
-	for i, id := range ids {
+	events := make([]consistency.PaymentEvent, len(all))
+	for i, id := range all {
+		if l.gone(id) {
+			events[i] = consistency.PaymentEvent{ID: id, Trimmed: true}
+			continue
+		}
 		e, unknown := found[id], false
 		if !l.long {
 			e = l.events[id]
@@ -123,6 +129,12 @@ func (l *Log) beginning(ctx context.Context) error {
 		l.whole = n == 1
 	}
 	return nil
+}
+
+// gone reports whether an event is too old for the log to have it: nobody has to look.
+func (l *Log) gone(id string) bool {
+	made, ok := tollgate.IDTime(id)
+	return ok && !l.whole && tollgate.At(made) < l.first.Add(-2*rediskv.Skew)
 }
 
 // trimmed reports whether an event is one that the log may have had.
