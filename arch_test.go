@@ -65,6 +65,9 @@ var rooms = map[string]map[string][]string{
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
 		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "bodies", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
+
+		"packs/shelf/s3":        {"packs/shelf"},
+		"packs/shelf/s3/s3test": {},
 	},
 	"wasm": {
 		"":         {"abi"},
@@ -135,7 +138,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/attack", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/bench", "scripts/simulate", "scripts/simulate/draw", "scripts/simulate/ledger", "scripts/simulate/story"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "rediskv/packs/shelf/s3/s3test", "handlers/attack", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/bench", "scripts/simulate", "scripts/simulate/draw", "scripts/simulate/ledger", "scripts/simulate/story"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.
@@ -157,6 +160,8 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/proto":              {"cmd/tollgate", "cmd/tollgate/tracing"}, // the first in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/frames"},
+	"github.com/minio/minio-go/v7":           {"rediskv/packs/shelf/s3"},
+	"github.com/johannesboyne/gofakes3":      {"rediskv/packs/shelf/s3/s3test"},
 	"github.com/transparency-dev/merkle":     {"handlers/tlog", "handlers/tlog/auditor"},
 	"golang.org/x/mod":                       {"handlers/tlog/checkpoint"},
 

@@ -34,7 +34,7 @@ type archived struct {
 	archive *archive.Store
 	dir     string
 	copied  string // the directory of a copy; empty: there is none
-	shelves []*shelf.Shelf
+	shelves []shelf.Shelf
 }
 
 func (f *fixture) archived(t testing.TB, o archive.Options) *archived {

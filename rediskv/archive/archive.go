@@ -32,7 +32,7 @@ var lua embed.FS
 type Options struct {
 	// Shelves are where everything is put: each has all of it. The first one is read, and
 	// the others where it has less, or something that is damaged.
-	Shelves []*shelf.Shelf
+	Shelves []shelf.Shelf
 	// Scratch is a directory for files of up to a pack's size while they are made.
 	Scratch string
 	// CacheBytes bounds the frames that are kept unpacked; 0: 64 MiB.

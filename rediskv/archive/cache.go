@@ -17,7 +17,7 @@ const mostOpen = 64
 
 // cache has packs that are open, and frames of them as long as there is room.
 type cache struct {
-	shelves []*shelf.Shelf
+	shelves []shelf.Shelf
 	lock    sync.Mutex
 	open    *simplelru.LRU[openKey, *opened]
 	room    int // bytes of frames
@@ -27,7 +27,7 @@ type cache struct {
 
 type opened struct {
 	*packs.Pack
-	object *shelf.Object
+	object shelf.Object
 	users  int
 	gone   bool // it is to be closed when nobody uses it any more
 }
@@ -42,7 +42,7 @@ type frameKey struct {
 	n    int
 }
 
-func newCache(shelves []*shelf.Shelf, room int) *cache {
+func newCache(shelves []shelf.Shelf, room int) *cache {
 	c := &cache{shelves: shelves, room: room}
 	c.open, _ = simplelru.NewLRU(mostOpen, func(_ openKey, o *opened) {
 		o.gone = true

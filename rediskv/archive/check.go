@@ -61,12 +61,12 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		previous = l.digest()
 		c.Lines++
 		c.Payments += l.Payments.Rows
-		if err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on *shelf.Shelf) error { return l.is(ctx, on) }); err != nil {
+		if err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return l.is(ctx, on) }); err != nil {
 			return c, err
 		}
 		for _, sum := range []packs.Summary{l.Payments, l.Parts} {
 			name := packName(partition, sum.SHA256)
-			if err := k.file(ctx, l, name, sum.Size, func(on *shelf.Shelf) error { return isPack(ctx, on, name, sum) }); err != nil {
+			if err := k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return isPack(ctx, on, name, sum) }); err != nil {
 				return c, err
 			}
 			c.Packs++
@@ -80,7 +80,7 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 var errOther = errors.New("it is another one")
 
 // is compares a line with its file on a shelf.
-func (l *Line) is(ctx context.Context, on *shelf.Shelf) error {
+func (l *Line) is(ctx context.Context, on shelf.Shelf) error {
 	text, err := on.Text(ctx, l.Name())
 	if err == nil && string(text) != l.text {
 		err = fmt.Errorf("%w: Redis has another text of this line", errOther)
@@ -89,7 +89,7 @@ func (l *Line) is(ctx context.Context, on *shelf.Shelf) error {
 }
 
 // isPack compares a pack on a shelf with what its line says of it.
-func isPack(ctx context.Context, on *shelf.Shelf, name string, sum packs.Summary) error {
+func isPack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary) error {
 	object, err := on.Read(ctx, name)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func isPack(ctx context.Context, on *shelf.Shelf, name string, sum packs.Summary
 }
 
 // file looks at a file on each shelf, and heals it where it is to.
-func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(*shelf.Shelf) error) error {
+func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(shelf.Shelf) error) error {
 	k.named[name] = true
 	wrong := map[int]Finding{}
 	right := -1
@@ -142,7 +142,7 @@ func (k *checking) file(ctx context.Context, l *Line, name string, size int64, i
 }
 
 // again writes a file of one shelf to another, in place of what is there.
-func again(ctx context.Context, from, to *shelf.Shelf, name string, size int64) error {
+func again(ctx context.Context, from, to shelf.Shelf, name string, size int64) error {
 	object, err := from.Read(ctx, name)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func again(ctx context.Context, from, to *shelf.Shelf, name string, size int64) 
 // readerAt is an object as package io reads it.
 type readerAt struct {
 	ctx    context.Context
-	object *shelf.Object
+	object shelf.Object
 }
 
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) {

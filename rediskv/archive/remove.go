@@ -67,7 +67,7 @@ func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error)
 	return moved, err
 }
 
-func (s *Store) removeFrom(ctx context.Context, on *shelf.Shelf, l *Line) (moved int, err error) {
+func (s *Store) removeFrom(ctx context.Context, on shelf.Shelf, l *Line) (moved int, err error) {
 	object, err := on.Read(ctx, packName(l.Partition, l.Payments.SHA256))
 	if err != nil {
 		return 0, unavailable(err)

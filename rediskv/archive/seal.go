@@ -369,7 +369,7 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 }
 
 // shelvePack puts one of a pack's files on a shelf, and reads it back from there.
-func (s *Store) shelvePack(ctx context.Context, on *shelf.Shelf, p *sealing, i int, sum packs.Summary) error {
+func (s *Store) shelvePack(ctx context.Context, on shelf.Shelf, p *sealing, i int, sum packs.Summary) error {
 	name := packName(p.partition, sum.SHA256)
 	if _, err := p.files[i].Seek(0, 0); err != nil {
 		return err
@@ -387,7 +387,7 @@ func (s *Store) shelvePack(ctx context.Context, on *shelf.Shelf, p *sealing, i i
 
 // readBack compares a pack on the shelf with what was written: the file, and each row of
 // payments.
-func (s *Store) readBack(ctx context.Context, on *shelf.Shelf, name string, sum packs.Summary, rows bool, p *sealing) error {
+func (s *Store) readBack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary, rows bool, p *sealing) error {
 	object, err := on.Read(ctx, name)
 	if err != nil {
 		return err
@@ -424,7 +424,7 @@ func (s *Store) readBack(ctx context.Context, on *shelf.Shelf, name string, sum 
 }
 
 // sameFile compares the SHA-256 of a file.
-func sameFile(ctx context.Context, object *shelf.Object, sum packs.Summary) error {
+func sameFile(ctx context.Context, object shelf.Object, sum packs.Summary) error {
 	h, part := sha256.New(), make([]byte, 1<<18)
 	if object.Size() != sum.Size {
 		return fmt.Errorf("it has %d bytes, and %d were written", object.Size(), sum.Size)

@@ -20,9 +20,9 @@ const archiveAfter = 40 * 24 * time.Hour
 // prepareArchive makes the directory that all processes share.
 func (x *world) prepareArchive() (err error) {
 	if x.archive, err = os.MkdirTemp("", "story-*"); err == nil {
-		var on *shelf.Shelf
+		var on *shelf.Directory
 		on, err = shelf.Open("file://" + x.archive)
-		x.shelves = []*shelf.Shelf{on}
+		x.shelves = []shelf.Shelf{on}
 	}
 	return err
 }

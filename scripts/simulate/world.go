@@ -53,7 +53,7 @@ type world struct {
 	born      map[string]int
 
 	archive string // a directory
-	shelves []*shelf.Shelf
+	shelves []shelf.Shelf
 
 	receivers map[string]*receiver
 	payer     *payer

@@ -44,8 +44,8 @@ type devOptions struct {
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
-	witness                            string         // where checkpoints are posted to; empty: nowhere
-	shelves                            []*shelf.Shelf // the archive and its copy; none: there is none
+	witness                            string        // where checkpoints are posted to; empty: nowhere
+	shelves                            []shelf.Shelf // the archive and its copy; none: there is none
 	archiveAfter                       time.Duration
 	traces                             string // a collector's address; empty: nothing is traced
 }

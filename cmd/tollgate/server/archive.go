@@ -24,7 +24,7 @@ import (
 const leastArchiveAfter = 40 * 24 * time.Hour
 
 // ReadShelves are where the settings say that the archive is, and its copy; none for nowhere.
-func ReadShelves(c *cli.Config) (shelves []*shelf.Shelf) {
+func ReadShelves(c *cli.Config) (shelves []shelf.Shelf) {
 	for _, flag := range []string{"archive-url", "archive-copy"} {
 		address := c.Text(flag)
 		if address == "" {
@@ -49,7 +49,7 @@ func ReadArchiveAfter(c *cli.Config) time.Duration {
 }
 
 // UseArchive has a store look for payments on shelves as well; nil without any.
-func UseArchive(s *store.Store, on []*shelf.Shelf) *archive.Store {
+func UseArchive(s *store.Store, on []shelf.Shelf) *archive.Store {
 	if len(on) == 0 {
 		return nil
 	}

@@ -113,7 +113,7 @@ type processOptions struct {
 	redis       rediskv.Options
 	redisWait   time.Duration
 	snapshotDir string
-	shelves     []*shelf.Shelf // the archive and its copy; none: there is none
+	shelves     []shelf.Shelf // the archive and its copy; none: there is none
 	issuer      string
 	signingKeys [][]byte
 	secretKeys  [][]byte // the newest first

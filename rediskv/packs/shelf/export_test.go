@@ -3,4 +3,4 @@ package shelf
 import "os"
 
 // OnSync calls f instead of fsync. f can call it, or fail.
-func (s *Shelf) OnSync(f func(*os.File) error) { s.sync = f }
+func (s *Directory) OnSync(f func(*os.File) error) { s.sync = f }

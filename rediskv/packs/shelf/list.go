@@ -13,21 +13,14 @@ import (
 	"time"
 )
 
-// Item is a file on the shelf.
-type Item struct {
-	Name string
-	Size int64
-}
-
-// List returns the files whose names begin with a prefix, in the order of their names. What
-// is being put is not there yet, and what has no valid name is not ours.
-func (s *Shelf) List(ctx context.Context, prefix string) ([]Item, error) {
-	if !validLetters(prefix) || strings.HasPrefix(prefix, "/") {
-		return nil, fmt.Errorf("list shelf: no name begins with %.200q", prefix)
+// List returns files, as Shelf says.
+func (s *Directory) List(ctx context.Context, prefix string) ([]Item, error) {
+	if err := CheckPrefix(prefix); err != nil {
+		return nil, fmt.Errorf("list shelf: %w", err)
 	}
 	var all []Item
 	err := s.walk(ctx, path.Dir(prefix), func(name string, info fs.FileInfo) error {
-		if validName(name) && strings.HasPrefix(name, prefix) {
+		if ValidName(name) && strings.HasPrefix(name, prefix) {
 			all = append(all, Item{name, info.Size()})
 		}
 		return nil
@@ -41,7 +34,7 @@ func (s *Shelf) List(ctx context.Context, prefix string) ([]Item, error) {
 
 // walk visits the regular files in a directory and those below. What goes meanwhile is left
 // out, and directories that are not ours too.
-func (s *Shelf) walk(ctx context.Context, dir string, visit func(name string, info fs.FileInfo) error) error {
+func (s *Directory) walk(ctx context.Context, dir string, visit func(name string, info fs.FileInfo) error) error {
 	return fs.WalkDir(os.DirFS(s.root), dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -51,7 +44,7 @@ func (s *Shelf) walk(ctx context.Context, dir string, visit func(name string, in
 			return nil
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && !validName(name):
+		case entry.IsDir() && name != "." && !ValidName(name):
 			return fs.SkipDir
 		case !entry.Type().IsRegular():
 			return nil
@@ -67,8 +60,8 @@ func (s *Shelf) walk(ctx context.Context, dir string, visit func(name string, in
 	})
 }
 
-// Remove removes a file. One that is not there is fine.
-func (s *Shelf) Remove(ctx context.Context, name string) error {
+// Remove removes a file, as Shelf says.
+func (s *Directory) Remove(ctx context.Context, name string) error {
 	place, err := s.place(name)
 	if err == nil {
 		err = ctx.Err()
@@ -82,7 +75,7 @@ func (s *Shelf) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-func (s *Shelf) remove(place string) error {
+func (s *Directory) remove(place string) error {
 	info, err := os.Lstat(place)
 	if err == nil && info.Mode().IsRegular() {
 		err = os.Remove(place)
@@ -97,9 +90,8 @@ func (s *Shelf) remove(place string) error {
 	return nil
 }
 
-// Sweep removes what was being put when a process died, if nothing has been written to it
-// since a time. A Put that is slower than that fails. removed is how many files there were.
-func (s *Shelf) Sweep(ctx context.Context, olderThan time.Time) (removed int, err error) {
+// Sweep removes what a process that died was putting, as Shelf says.
+func (s *Directory) Sweep(ctx context.Context, olderThan time.Time) (removed int, err error) {
 	err = s.walk(ctx, ".", func(name string, info fs.FileInfo) error {
 		if left, _ := path.Match(unfinished, path.Base(name)); !left || !info.ModTime().Before(olderThan) {
 			return nil

@@ -14,11 +14,8 @@ import (
 // unfinished is how a file is named while it is written. No name has a tilde.
 const unfinished = "put~*"
 
-// Put writes a file of a size, unless it is there. After it has returned without an error, the
-// file is whole and on disk, and stays so. One that is there with the same content is fine;
-// with another, it is fs.ErrExist and is left alone. After an error there is no file, or
-// all of it: put it again.
-func (s *Shelf) Put(ctx context.Context, name string, size int64, r io.Reader) error {
+// Put writes a file, as Shelf says. It is on disk then, with its name.
+func (s *Directory) Put(ctx context.Context, name string, size int64, r io.Reader) error {
 	place, err := s.place(name)
 	if err == nil {
 		err = s.put(ctx, place, size, r)
@@ -29,7 +26,7 @@ func (s *Shelf) Put(ctx context.Context, name string, size int64, r io.Reader) e
 	return nil
 }
 
-func (s *Shelf) put(ctx context.Context, place string, size int64, r io.Reader) error {
+func (s *Directory) put(ctx context.Context, place string, size int64, r io.Reader) error {
 	dir := filepath.Dir(place)
 	if err := s.makeDir(dir); err != nil {
 		return err
@@ -49,34 +46,19 @@ func (s *Shelf) put(ctx context.Context, place string, size int64, r io.Reader) 
 }
 
 // fill writes what is read, and sees that it is on disk.
-func (s *Shelf) fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
-	n, err := io.Copy(file, io.LimitReader(&reader{ctx, r}, max(size, 0)+1))
-	switch {
-	case err != nil:
+func (s *Directory) fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
+	n, err := io.Copy(file, io.LimitReader(Reader(ctx, r), max(size, 0)+1))
+	if err == nil {
+		err = CheckSize(n, size)
+	}
+	if err != nil {
 		return err
-	case n > size:
-		return fmt.Errorf("there are more than the %d bytes that were announced", size)
-	case n < size:
-		return fmt.Errorf("there are %d bytes of the %d that were announced: %w", n, size, io.ErrUnexpectedEOF)
 	}
 	return s.sync(file)
 }
 
-// reader ends with its context.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}
-
 // link gives a file its name. Unlike a renaming it replaces none.
-func (s *Shelf) link(ctx context.Context, file *os.File, size int64, place string) error {
+func (s *Directory) link(ctx context.Context, file *os.File, size int64, place string) error {
 	err := os.Link(file.Name(), place)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -86,23 +68,23 @@ func (s *Shelf) link(ctx context.Context, file *os.File, size int64, place strin
 		return err
 	}
 	defer there.Close()
-	same, err := equal(ctx, file, size, there)
+	same, err := Equal(ctx, file, size, there)
 	if err == nil && !same {
 		err = fmt.Errorf("%s has another content: %w", place, fs.ErrExist)
 	}
 	return errors.Join(err, s.sync(there.file)) // who knows who wrote it
 }
 
-// equal compares a file of a size with one that is there.
-func equal(ctx context.Context, file *os.File, size int64, there *Object) (bool, error) {
-	if size != there.size {
+// Equal compares a content of a size in bytes with a file that is there.
+func Equal(ctx context.Context, content io.ReaderAt, size int64, there Object) (bool, error) {
+	if size != there.Size() {
 		return false, nil
 	}
 	const most = 256 << 10
 	mine, other := make([]byte, most), make([]byte, most)
 	for off := int64(0); off < size; off += most {
 		n := min(size-off, most)
-		if _, err := file.ReadAt(mine[:n], off); err != nil {
+		if _, err := content.ReadAt(mine[:n], off); err != nil {
 			return false, err
 		}
 		if err := there.ReadAt(ctx, other[:n], off); err != nil {
@@ -116,7 +98,7 @@ func equal(ctx context.Context, file *os.File, size int64, there *Object) (bool,
 }
 
 // makeDir makes a directory, and those above it that are missing, and sees that they stay.
-func (s *Shelf) makeDir(dir string) error {
+func (s *Directory) makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.makeDir(filepath.Dir(dir)); err != nil {
@@ -135,7 +117,7 @@ func (s *Shelf) makeDir(dir string) error {
 
 // syncUp sees that a directory is on disk with those above it, up to the shelf's: whoever
 // made them may have died before, or not have come so far.
-func (s *Shelf) syncUp(dir string) error {
+func (s *Directory) syncUp(dir string) error {
 	for {
 		if err := s.syncDir(dir); err != nil || dir == s.root {
 			return err
@@ -145,7 +127,7 @@ func (s *Shelf) syncUp(dir string) error {
 }
 
 // syncDir sees that the names in a directory are on disk.
-func (s *Shelf) syncDir(dir string) error {
+func (s *Directory) syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,55 +1,81 @@
-// Package shelf is the only one that knows where the files of an archive lie, and how one
-// gets there so that it stays: whole or not at all, never replaced, and safe from a power
-// cut once Put has returned. Names are paths with slashes. A shelf is a local directory for
-// now, on a file system that has hard links.
+// Package shelf is where the files of an archive lie: packs and small texts, each whole or
+// not there at all, never replaced, and safe from a power cut once Put has returned. Names
+// are paths with slashes. A shelf is a local directory, which is here, or a bucket (package
+// shelf/s3).
 package shelf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"time"
 )
 
-// Shelf is where packs and small texts lie. Several processes may use one at once.
-type Shelf struct {
-	root string
-	sync func(*os.File) error // a test's can fail
+// Shelf is where packs and small texts lie. Several processes may use one at once, and it is
+// safe for concurrent use.
+type Shelf interface {
+	// Put writes a file of a size in bytes, unless it is there. After it has returned without
+	// an error, the file is whole, and stays so. One that is there with the same content is
+	// fine; with another, it is fs.ErrExist and is left alone. After an error there is no file,
+	// or all of it: put it again.
+	Put(ctx context.Context, name string, size int64, r io.Reader) error
+	// Read opens a file. One that is not there is fs.ErrNotExist. Close the object after use.
+	Read(ctx context.Context, name string) (Object, error)
+	// Text reads a small file: at most MaxText. One that is not there is fs.ErrNotExist.
+	Text(ctx context.Context, name string) ([]byte, error)
+	// List returns the files whose names begin with a prefix, in the order of their names.
+	// What is being put is not there yet, and what has no valid name is not ours.
+	List(ctx context.Context, prefix string) ([]Item, error)
+	// Remove removes a file. One that is not there is fine.
+	Remove(ctx context.Context, name string) error
+	// Sweep removes what was being put when a process died, if nothing has been written to it
+	// since a time. A Put that is slower than that fails. removed is how many files there were.
+	Sweep(ctx context.Context, olderThan time.Time) (removed int, err error)
 }
 
-// Open returns the shelf at a URL: file:///abs/path. It touches nothing: a directory that
-// is not there is an empty shelf, and Put makes it.
-func Open(at string) (*Shelf, error) {
-	u, err := url.Parse(at)
-	if err != nil {
-		return nil, fmt.Errorf("open shelf: %w; use file:///path/of/a/directory", errors.Unwrap(err)) // without the URL, which can have a secret
-	}
-	root := filepath.FromSlash(u.Path)
-	switch {
-	case u.Scheme != "file":
-		return nil, fmt.Errorf("open shelf %s: the scheme is %q; use file:///path/of/a/directory", u.Redacted(), u.Scheme)
-	case u.Host != "" || u.User != nil:
-		return nil, fmt.Errorf("open shelf %s: a directory has no host; use three slashes, as in file:///path/of/a/directory", u.Redacted())
-	case !filepath.IsAbs(root):
-		return nil, fmt.Errorf("open shelf %s: the path is not absolute; use file:///path/of/a/directory", at)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fmt.Errorf("open shelf %s: a directory has no query and no fragment; write ? as %%3F and # as %%23", at)
-	case strings.ContainsRune(root, 0):
-		return nil, fmt.Errorf("open shelf %s: a path has no zero byte", at)
-	}
-	return &Shelf{filepath.Clean(root), (*os.File).Sync}, nil
+// Object is a file that is open for reading.
+type Object interface {
+	// Size is the file's in bytes.
+	Size() int64
+	// ReadAt fills p from an offset on, or it fails: with io.ErrUnexpectedEOF where the file
+	// has fewer bytes. What it reads is always of the file that was opened, even if that has
+	// been removed or replaced since; where it cannot be, it fails. Several may call it at once.
+	ReadAt(ctx context.Context, p []byte, off int64) error
+	// Close ends the reading.
+	Close() error
 }
+
+// Item is a file on the shelf.
+type Item struct {
+	Name string
+	Size int64 // bytes
+}
+
+// MaxText bounds what Text reads: 1 MiB.
+const MaxText = 1 << 20
 
 // longestName is what S3 allows.
 const longestName = 1024
 
-// validName says whether a file may have a name.
-func validName(name string) bool {
+// CheckName refuses what no file may be named.
+func CheckName(name string) error {
+	if !ValidName(name) {
+		return fmt.Errorf("%.200q is no name: use a-z, 0-9, dots, dashes and underscores, with slashes between, and no two dots", name)
+	}
+	return nil
+}
+
+// CheckPrefix refuses what no name begins with.
+func CheckPrefix(prefix string) error {
+	if !validLetters(prefix) || strings.HasPrefix(prefix, "/") {
+		return fmt.Errorf("no name begins with %.200q", prefix)
+	}
+	return nil
+}
+
+// ValidName says whether a file may have a name.
+func ValidName(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || len(part) > 255 {
 			return false
@@ -62,89 +88,28 @@ func validLetters(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._/-") == "" && !strings.Contains(name, "..")
 }
 
-// place is the path of a file.
-func (s *Shelf) place(name string) (string, error) {
-	if !validName(name) {
-		return "", fmt.Errorf("%.200q is no name: use a-z, 0-9, dots, dashes and underscores, with slashes between, and no two dots", name)
-	}
-	return filepath.Join(s.root, filepath.FromSlash(name)), nil
-}
-
-// Object is a file that is open for reading. It stays as it is, even if it is removed.
-type Object struct {
-	file *os.File
-	size int64
-}
-
-// Read opens a file. One that is not there is fs.ErrNotExist. Close the object after use.
-func (s *Shelf) Read(ctx context.Context, name string) (*Object, error) {
-	place, err := s.place(name)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read from shelf: %w", err)
-	}
-	o, err := open(place)
-	if err != nil {
-		return nil, fmt.Errorf("read from shelf: %w", err)
-	}
-	return o, nil
-}
-
-// open opens a regular file. Whatever else is there was not put: nobody waits for a pipe.
-func open(place string) (*Object, error) {
-	info, err := os.Lstat(place)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: place, Err: fs.ErrNotExist}
-	}
-	file, err := os.Open(place)
-	if err != nil {
-		return nil, err
-	}
-	return &Object{file, info.Size()}, nil
-}
-
-// Size is the file's in bytes.
-func (o *Object) Size() int64 { return o.size }
-
-// ReadAt fills p from an offset on, or it fails. Several may call it at once.
-func (o *Object) ReadAt(ctx context.Context, p []byte, off int64) error {
-	err := ctx.Err()
-	if err == nil {
-		_, err = o.file.ReadAt(p, off)
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return fmt.Errorf("read %d bytes at %d of %s: %w", len(p), off, o.file.Name(), err)
+// CheckSize refuses a content whose size is not the one that was announced.
+func CheckSize(is, announced int64) error {
+	switch {
+	case is > announced:
+		return fmt.Errorf("there are more than the %d bytes that were announced", announced)
+	case is < announced:
+		return fmt.Errorf("there are %d bytes of the %d that were announced: %w", is, announced, io.ErrUnexpectedEOF)
 	}
 	return nil
 }
 
-// Close ends the reading.
-func (o *Object) Close() error { return o.file.Close() }
+// Reader is one that ends with a context.
+func Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, r} }
 
-// longestText bounds what Text reads.
-const longestText = 1 << 20
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
 
-// Text reads a small file: at most 1 MiB. One that is not there is fs.ErrNotExist.
-func (s *Shelf) Text(ctx context.Context, name string) ([]byte, error) {
-	o, err := s.Read(ctx, name)
-	if err != nil {
-		return nil, err
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
-	defer o.Close()
-	if o.size > longestText {
-		return nil, fmt.Errorf("read text %s: it has %d bytes; at most %d", name, o.size, longestText)
-	}
-	text := make([]byte, o.size)
-	if err := o.ReadAt(ctx, text, 0); err != nil {
-		return nil, err
-	}
-	return text, nil
+	return r.r.Read(p)
 }

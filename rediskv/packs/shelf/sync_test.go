@@ -22,7 +22,7 @@ type synced struct {
 
 var errDisk = errors.New("the disk is broken")
 
-func (y *synced) watch(t *testing.T, s *shelf.Shelf) {
+func (y *synced) watch(t *testing.T, s *shelf.Directory) {
 	s.OnSync(func(f *os.File) error {
 		name, err := filepath.Rel(filepath.Dir(y.dir), f.Name())
 		if err != nil {
