@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	archivistVariable = "TOLLGATE_TEST_CHILD" // "<URL> <directory> <partition> <Unix milliseconds>"
+	archivistVariable = "TOLLGATE_TEST_CHILD" // "<URL> <shelf> <partition> <Unix milliseconds>"
 	killsVariable     = "TOLLGATE_TEST_FAULTS_COUNT"
 	killsUsual        = 12
 	killedAfter       = 40 * 24 * time.Hour // a thousand kills are to be over before the clock's time is
@@ -68,7 +68,7 @@ func TestArchiveKilled(t *testing.T) {
 			})
 			redisKilled++
 		}
-		within[killArchivist(t, server.URL, a.dir, p, f.Clock, random, ends...)]++
+		within[killArchivist(t, server.URL, a.at, p, f.Clock, random, ends...)]++
 	}
 	t.Logf("killed behind %v; Redis before it %d times", within, redisKilled)
 	f.days(120)
@@ -110,12 +110,12 @@ func (f *fixture) text(t *testing.T, id string) string {
 
 // killArchivist has another process make turns, has things happen after a while each, and
 // kills it then. It returns the last step that was done.
-func killArchivist(t *testing.T, url, dir string, partition int, clock *testkit.Clock, random *rand.Rand, happens ...func()) (step string) {
+func killArchivist(t *testing.T, url, shelf string, partition int, clock *testkit.Clock, random *rand.Rand, happens ...func()) (step string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestArchivist$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %d", archivistVariable, url, dir, partition, clock.Now().UnixMilli()))
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %d", archivistVariable, url, shelf, partition, clock.Now().UnixMilli()))
 	out, err := child.StdoutPipe()
 	must(t, err)
 	must(t, child.Start())
@@ -149,14 +149,13 @@ func killArchivist(t *testing.T, url, dir string, partition int, clock *testkit.
 // TestArchivist is the process that TestArchiveKilled kills.
 func TestArchivist(t *testing.T) {
 	var at redisAt
-	if n, _ := fmt.Sscan(os.Getenv(archivistVariable), &at.url, &at.dir, &at.partition, &at.milli); n != 4 {
+	if n, _ := fmt.Sscan(os.Getenv(archivistVariable), &at.url, &at.shelf, &at.partition, &at.milli); n != 4 {
 		t.Skip("runs as a child only")
 	}
 	clock := testkit.NewClock()
 	clock.Set(time.UnixMilli(at.milli).UTC())
 	f := &fixture{Shop: &testkit.Shop{Store: open(t, at.url, clock), Clock: clock}}
-	a := &archived{fixture: f, dir: at.dir}
-	a.open(t, archive.Options{Rows: 25, Step: func(_ int, step string) { fmt.Println(step) }})
+	a := f.archivedAt(t, at.shelf, archive.Options{Rows: 25, Step: func(_ int, step string) { fmt.Println(step) }})
 	fmt.Println("begins")
 	for {
 		n, err := a.archive.Archive(t.Context(), at.partition, killedAfter)
@@ -174,7 +173,7 @@ func TestArchivist(t *testing.T) {
 }
 
 type redisAt struct {
-	url, dir  string
-	partition int
-	milli     int64
+	url, shelf string
+	partition  int
+	milli      int64
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
@@ -28,18 +27,23 @@ import (
 
 const archiveAfter = 90 * 24 * time.Hour
 
-// archived is a fixture with an archive in a directory.
+// archived is a fixture with an archive.
 type archived struct {
 	*fixture
 	archive *archive.Store
-	dir     string
-	copied  string // the directory of a copy; empty: there is none
+	at      string // its URL
+	copied  string // the URL of a copy; empty: there is none
 	shelves []shelf.Shelf
 }
 
 func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
 	t.Helper()
-	a := &archived{fixture: f, dir: t.TempDir()}
+	return f.archivedAt(t, directory(t), o)
+}
+
+func (f *fixture) archivedAt(t testing.TB, at string, o archive.Options) *archived {
+	t.Helper()
+	a := &archived{fixture: f, at: at}
 	a.open(t, o)
 	return a
 }
@@ -47,15 +51,10 @@ func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
 // open opens the archive anew, as another process would.
 func (a *archived) open(t testing.TB, o archive.Options) {
 	t.Helper()
-	for _, dir := range []string{a.dir, a.copied} {
-		if dir == "" {
-			continue
+	for _, at := range []string{a.at, a.copied} {
+		if at != "" {
+			o.Shelves = append(o.Shelves, openShelf(t, at))
 		}
-		on, err := shelf.Open("file://" + dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Shelves = append(o.Shelves, on)
 	}
 	o.Scratch, a.shelves = t.TempDir(), o.Shelves
 	a.archive = archive.New(a.DB, o)
@@ -211,58 +210,60 @@ func (f *fixture) settled(t testing.TB) {
 
 // Whatever is asked about payments, the answer is the same after they have been moved.
 func TestNobodyNotices(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{Rows: 17})
-	ids := f.play(t, rand.New(rand.NewPCG(18, 2)), 60)
-	f.settled(t)
-	for _, id := range ids { // what is open ends by itself
-		if err := f.ExpirePayment(t.Context(), f.Caller.Organization, id); err != nil {
-			t.Fatal(err)
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{Rows: 17})
+		ids := f.play(t, rand.New(rand.NewPCG(18, 2)), 60)
+		f.settled(t)
+		for _, id := range ids { // what is open ends by itself
+			if err := f.ExpirePayment(t.Context(), f.Caller.Organization, id); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
-	f.settled(t)
-	f.post(t)
-	key := f.Key("repeated")
-	account := f.MerchantAccount(t)
-	ch, ans := f.Draft(t, account, eur(700), "shop.example", tollgate.CaptureManual)
-	given, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
-	must(t, err)
-	repeated, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
-	must(t, err)
-	must(t, f.Move(t.Context(), ch.Payment.ID, tollgate.TriggerCancel))
-	ids = append(ids, ch.Payment.ID)
-	f.days(120)
-	before, files := f.answers(t, append(ids, open.ID)), f.files(t)
-	moved := a.move(t)
-	if hot := a.hot(t, ids); hot+moved != len(ids) || moved < 50 {
-		t.Errorf("%d payments of %d were moved, %d are in Redis", moved, len(ids), hot)
-	}
-	if a.hot(t, []string{open.ID}) != 1 {
-		t.Error("a payment that is not at an end was moved")
-	}
-	sameAnswers(t, "moved", before, f.answers(t, append(ids, open.ID)))
-	sameAnswers(t, "exported", files, f.files(t))
-	if text, err := f.Given(t.Context(), repeated); err != nil || !repeated.Repeated || repeated.Shown == "" || string(text) != string(given.Body) {
-		t.Errorf("made again: %s, %v; it was %s", text, err, given.Body)
-	}
-	a.open(t, archive.Options{CacheBytes: 1, Rows: 17})
-	sameAnswers(t, "read by another process", before, f.answers(t, append(ids, open.ID)))
-	testkit.Consistent(t, f.Store)
-	if n := a.move(t); n != 0 {
-		t.Errorf("%d more were moved", n)
-	}
-	for p := range a.Partitions() {
-		if _, err := a.archive.Check(t.Context(), p, false, func(w archive.Finding) { t.Errorf("%+v", w) }); err != nil {
-			t.Fatal(err)
+		open := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		f.settled(t)
+		f.post(t)
+		key := f.Key("repeated")
+		account := f.MerchantAccount(t)
+		ch, ans := f.Draft(t, account, eur(700), "shop.example", tollgate.CaptureManual)
+		given, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
+		must(t, err)
+		repeated, err := f.CreatePayment(t.Context(), f.Caller, key, account, ch, ans)
+		must(t, err)
+		must(t, f.Move(t.Context(), ch.Payment.ID, tollgate.TriggerCancel))
+		ids = append(ids, ch.Payment.ID)
+		f.days(120)
+		before, files := f.answers(t, append(ids, open.ID)), f.files(t)
+		moved := a.move(t)
+		if hot := a.hot(t, ids); hot+moved != len(ids) || moved < 50 {
+			t.Errorf("%d payments of %d were moved, %d are in Redis", moved, len(ids), hot)
 		}
-	}
-	for _, id := range ids {
-		row, _, err := a.archive.Row(t.Context(), id)
-		if err != nil || a.hot(t, []string{id}) == 0 && !strings.HasPrefix(string(row), `{"id":"`+id+`"`) {
-			t.Errorf("row of %s: %.60s, %v", id, row, err)
+		if a.hot(t, []string{open.ID}) != 1 {
+			t.Error("a payment that is not at an end was moved")
 		}
-	}
+		sameAnswers(t, "moved", before, f.answers(t, append(ids, open.ID)))
+		sameAnswers(t, "exported", files, f.files(t))
+		if text, err := f.Given(t.Context(), repeated); err != nil || !repeated.Repeated || repeated.Shown == "" || string(text) != string(given.Body) {
+			t.Errorf("made again: %s, %v; it was %s", text, err, given.Body)
+		}
+		a.open(t, archive.Options{CacheBytes: 1, Rows: 17})
+		sameAnswers(t, "read by another process", before, f.answers(t, append(ids, open.ID)))
+		testkit.Consistent(t, f.Store)
+		if n := a.move(t); n != 0 {
+			t.Errorf("%d more were moved", n)
+		}
+		for p := range a.Partitions() {
+			if _, err := a.archive.Check(t.Context(), p, false, func(w archive.Finding) { t.Errorf("%+v", w) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range ids {
+			row, _, err := a.archive.Row(t.Context(), id)
+			if err != nil || a.hot(t, []string{id}) == 0 && !strings.HasPrefix(string(row), `{"id":"`+id+`"`) {
+				t.Errorf("row of %s: %.60s, %v", id, row, err)
+			}
+		}
+	})
 }
 
 // A payment that is moved while a page is read, between its authorization and itself, is not
@@ -333,43 +334,45 @@ func TestArchivedOfAnother(t *testing.T) {
 // is moved again when its time has come; the older pack has it as it was, and nobody reads
 // that.
 func TestLateRefund(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{})
-	p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
-	other := f.Pay(t, eur(500), tollgate.CaptureAutomatic)
-	f.settled(t)
-	f.days(120)
-	if n := a.move(t); n != 2 {
-		t.Fatalf("%d were moved", n)
-	}
-	if err := f.GiveBack(t.Context(), p.ID, 300, false); err != nil {
-		t.Fatal(err)
-	}
-	if a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
-		t.Error("the payment was not put back, or another one was")
-	}
-	now, _ := f.Read(t, p.ID)
-	if now.AmountRefunded != eur(300) || now.Revision != p.Revision+1 {
-		t.Errorf("refunded: %+v", now)
-	}
-	a.missed(t, p.ID)
-	third := f.Pay(t, eur(1000), tollgate.CaptureAutomatic) // with which the refund is settled
-	f.settled(t)
-	testkit.Consistent(t, f.Store)
-	f.days(60)
-	if n := a.move(t); n != 0 {
-		t.Errorf("%d were moved too early", n)
-	}
-	f.days(60)
-	before := f.answers(t, []string{p.ID, other.ID, third.ID})
-	if n := a.move(t); n != 2 {
-		t.Errorf("%d were moved", n)
-	}
-	sameAnswers(t, "moved again", before, f.answers(t, []string{p.ID, other.ID, third.ID}))
-	testkit.Consistent(t, f.Store)
-	if left, err := f.Redis.ZCard(t.Context(), f.Space(f.Caller.Organization).Object("archive:returned")).Result(); err != nil || left != 0 {
-		t.Errorf("%d are still to be moved, %v", left, err)
-	}
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{})
+		p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+		other := f.Pay(t, eur(500), tollgate.CaptureAutomatic)
+		f.settled(t)
+		f.days(120)
+		if n := a.move(t); n != 2 {
+			t.Fatalf("%d were moved", n)
+		}
+		if err := f.GiveBack(t.Context(), p.ID, 300, false); err != nil {
+			t.Fatal(err)
+		}
+		if a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
+			t.Error("the payment was not put back, or another one was")
+		}
+		now, _ := f.Read(t, p.ID)
+		if now.AmountRefunded != eur(300) || now.Revision != p.Revision+1 {
+			t.Errorf("refunded: %+v", now)
+		}
+		a.missed(t, p.ID)
+		third := f.Pay(t, eur(1000), tollgate.CaptureAutomatic) // with which the refund is settled
+		f.settled(t)
+		testkit.Consistent(t, f.Store)
+		f.days(60)
+		if n := a.move(t); n != 0 {
+			t.Errorf("%d were moved too early", n)
+		}
+		f.days(60)
+		before := f.answers(t, []string{p.ID, other.ID, third.ID})
+		if n := a.move(t); n != 2 {
+			t.Errorf("%d were moved", n)
+		}
+		sameAnswers(t, "moved again", before, f.answers(t, []string{p.ID, other.ID, third.ID}))
+		testkit.Consistent(t, f.Store)
+		if left, err := f.Redis.ZCard(t.Context(), f.Space(f.Caller.Organization).Object("archive:returned")).Result(); err != nil || left != 0 {
+			t.Errorf("%d are still to be moved, %v", left, err)
+		}
+	})
 }
 
 // missed loses the fields of each transaction of a payment that Redis has, and holds that a
@@ -440,83 +443,90 @@ func TestUnsettledStays(t *testing.T) {
 
 // An instance that does not know where the archive is says so instead of 404.
 func TestArchiveUnknown(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{})
-	p := f.Pay(t, eur(1000), tollgate.CaptureManual)
-	if err := f.Move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
-		t.Fatal(err)
-	}
-	f.days(120)
-	other := f.with(t, rediskv.Options{})
-	if _, _, err := other.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
-		t.Errorf("nothing is archived yet: %v", err)
-	}
-	a.move(t)
-	if _, _, err := other.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
-		t.Errorf("it does not know the archive: %v", err)
-	}
-	if err := os.RemoveAll(filepath.Join(a.dir, "packs")); err != nil {
-		t.Fatal(err)
-	}
-	a.open(t, archive.Options{})
-	if _, _, err := f.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
-		t.Errorf("the files are gone: %v", err)
-	}
-	fresh := f.Pay(t, eur(100), tollgate.CaptureManual)
-	if now, _ := f.Read(t, fresh.ID); now.ID != fresh.ID {
-		t.Error("a payment that is in Redis needs no archive")
-	}
-	if _, _, err := f.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
-		t.Errorf("no pack can have it: %v", err)
-	}
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{})
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		if err := f.Move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
+			t.Fatal(err)
+		}
+		f.days(120)
+		other := f.with(t, rediskv.Options{})
+		if _, _, err := other.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
+			t.Errorf("nothing is archived yet: %v", err)
+		}
+		a.move(t)
+		if _, _, err := other.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
+			t.Errorf("it does not know the archive: %v", err)
+		}
+		lose(t, a.shelves[0], "packs/")
+		a.open(t, archive.Options{})
+		if _, _, err := f.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
+			t.Errorf("the files are gone: %v", err)
+		}
+		fresh := f.Pay(t, eur(100), tollgate.CaptureManual)
+		if now, _ := f.Read(t, fresh.ID); now.ID != fresh.ID {
+			t.Error("a payment that is in Redis needs no archive")
+		}
+		if _, _, err := f.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
+			t.Errorf("no pack can have it: %v", err)
+		}
+	})
 }
 
 // A worker may die behind any step. Another one goes on from there: everything is moved, and
 // every answer is as before.
 func TestArchiveWorkerDies(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{})
-	random := rand.New(rand.NewPCG(18, 4))
-	var ids []string
-	for dies := 1; ; dies++ {
-		ids = append(ids, f.play(t, random, 3)...)
-		ids = append(ids, f.Pay(t, eur(int64(100+dies)), tollgate.CaptureAutomatic).ID)
-		f.settled(t)
-		f.days(200)
-		before := f.answers(t, ids)
-		ctx, die := context.WithCancel(t.Context())
-		steps, dead := 0, ""
-		a.open(t, archive.Options{Rows: 60, Step: func(_ int, step string) {
-			if steps++; steps == dies {
-				dead = step
-				die()
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{})
+		random := rand.New(rand.NewPCG(18, 4))
+		var ids []string
+		for dies := 1; ; dies++ {
+			ids = append(ids, f.play(t, random, 3)...)
+			ids = append(ids, f.Pay(t, eur(int64(100+dies)), tollgate.CaptureAutomatic).ID)
+			f.settled(t)
+			f.days(200)
+			before := f.answers(t, ids)
+			ctx, die := context.WithCancel(t.Context())
+			steps, dead := 0, ""
+			a.open(t, archive.Options{Rows: 60, Step: func(_ int, step string) {
+				if steps++; steps == dies {
+					dead = step
+					die()
+				}
+			}})
+			for p := range a.Partitions() {
+				if _, err := a.archive.Archive(ctx, p, archiveAfter); err != nil && ctx.Err() == nil {
+					t.Fatal(err)
+				}
 			}
-		}})
-		for p := range a.Partitions() {
-			if _, err := a.archive.Archive(ctx, p, archiveAfter); err != nil && ctx.Err() == nil {
-				t.Fatal(err)
+			sameAnswers(t, "dead behind "+dead, before, f.answers(t, ids))
+			a.open(t, archive.Options{})
+			a.move(t)
+			sameAnswers(t, "after "+dead, before, f.answers(t, ids))
+			if lines, done, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization)); err != nil || done != int64(len(lines)) {
+				t.Errorf("dead behind %s: %d of %d packs are removed from Redis, %v", dead, done, len(lines), err)
+			}
+			if t.Failed() {
+				break
+			}
+			if dead == "" {
+				t.Logf("it can die behind %d steps", steps)
+				break
 			}
 		}
-		sameAnswers(t, "dead behind "+dead, before, f.answers(t, ids))
-		a.open(t, archive.Options{})
-		a.move(t)
-		sameAnswers(t, "after "+dead, before, f.answers(t, ids))
-		if lines, done, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization)); err != nil || done != int64(len(lines)) {
-			t.Errorf("dead behind %s: %d of %d packs are removed from Redis, %v", dead, done, len(lines), err)
+		testkit.Consistent(t, f.Store)
+		// Whoever repeats a step makes the same files.
+		if found := a.findings(t); len(found) != 0 {
+			t.Errorf("%+v", found)
 		}
-		if t.Failed() {
-			break
-		}
-		if dead == "" {
-			t.Logf("it can die behind %d steps", steps)
-			break
-		}
-	}
-	testkit.Consistent(t, f.Store)
-	// Whoever repeats a step makes the same files.
-	if found := a.findings(t); len(found) != 0 {
-		t.Errorf("%+v", found)
-	}
+	})
+}
+
+// archivedPack is the name of a line's pack.
+func archivedPack(l *archive.Line, sum packs.Summary) string {
+	return fmt.Sprintf("packs/p%02d/%s", l.Partition, packs.FileName(sum.SHA256))
 }
 
 // findings are those of a check of the archive.
@@ -533,144 +543,134 @@ func (a *archived) findings(t testing.TB) (list []archive.Finding) {
 // The check of an archive names what is missing, what is damaged, what another one has, and
 // files that nothing refers to.
 func TestArchiveCheck(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{Rows: 2})
-	var ids []string
-	for range 8 {
-		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
-		ids = append(ids, p.ID)
-		must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
-		f.Clock.Advance(time.Second)
-	}
-	f.days(120)
-	a.move(t)
-	lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
-	if err != nil || len(lines) != 4 || len(a.findings(t)) != 0 {
-		t.Fatalf("%d lines, %v, %v", len(lines), a.findings(t), err)
-	}
-	file := func(sum string) string {
-		return filepath.Join(a.dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, sum))
-	}
-	must(t, os.Remove(file(lines[0].Payments.SHA256)))
-	damaged := file(lines[1].Payments.SHA256)
-	text, err := os.ReadFile(damaged)
-	must(t, err)
-	text[len(text)/4] ^= 1
-	must(t, os.Chmod(damaged, 0o600))
-	must(t, os.WriteFile(damaged, text, 0o600))
-	must(t, os.Remove(filepath.Join(a.dir, lines[2].Name())))
-	must(t, os.WriteFile(file(strings.Repeat("0", 64)), []byte("?"), 0o600))
-	want := []struct {
-		line   int64
-		orphan bool
-	}{{1, false}, {2, false}, {3, false}, {0, true}}
-	found := a.findings(t)
-	for i, w := range want {
-		if len(found) != len(want) || found[i].Line != w.line || found[i].Orphan != w.orphan || found[i].File == "" || found[i].Message == "" {
-			t.Fatalf("findings: %+v", found)
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{Rows: 2})
+		var ids []string
+		for range 8 {
+			p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+			ids = append(ids, p.ID)
+			must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+			f.Clock.Advance(time.Second)
 		}
-	}
-	a.open(t, archive.Options{})
-	for i, want := range []string{"archive_unavailable", "archive_unavailable", "record_damaged", "record_damaged", "", "", "", ""} {
-		if _, _, err := f.Payment(t.Context(), f.Caller, ids[i]); testkit.Code(err) != want {
-			t.Errorf("payment %d: %v, and not %q", i, err, want)
+		f.days(120)
+		a.move(t)
+		lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
+		if err != nil || len(lines) != 4 || len(a.findings(t)) != 0 {
+			t.Fatalf("%d lines, %v, %v", len(lines), a.findings(t), err)
 		}
-	}
-	if _, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 100, Descending: true}); testkit.Code(err) != "archive_unavailable" {
-		t.Errorf("a page with a payment whose pack is missing: %v", err)
-	}
-	more := f.Pay(t, eur(1000), tollgate.CaptureManual)
-	must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
-	f.days(120)
-	elsewhere := &archived{fixture: f, dir: t.TempDir()}
-	elsewhere.open(t, archive.Options{})
-	if _, err := elsewhere.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" {
-		t.Errorf("the directory is empty, as one whose volume is not mounted: %v", err)
-	}
-	a.open(t, archive.Options{})
-	if a.move(t) != 1 {
-		t.Error("a worker that has the directory does not go on")
-	}
-	ids = append(ids, more.ID)
-	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 7, Descending: true})
-	if err != nil || len(rows) != 7 || rows[4].Damaged || !rows[5].Damaged || !rows[6].Damaged || rows[5].ID != ids[3] {
-		t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
-	}
+		on := a.shelves[0]
+		must(t, on.Remove(t.Context(), archivedPack(lines[0], lines[0].Payments)))
+		spoilFile(t, on, archivedPack(lines[1], lines[1].Payments), func(text []byte) { text[len(text)/4] ^= 1 })
+		must(t, on.Remove(t.Context(), lines[2].Name()))
+		lay(t, on, archivedPack(lines[0], packs.Summary{SHA256: strings.Repeat("0", 64)}), "?")
+		want := []struct {
+			line   int64
+			orphan bool
+		}{{1, false}, {2, false}, {3, false}, {0, true}}
+		found := a.findings(t)
+		for i, w := range want {
+			if len(found) != len(want) || found[i].Line != w.line || found[i].Orphan != w.orphan || found[i].File == "" || found[i].Message == "" {
+				t.Fatalf("findings: %+v", found)
+			}
+		}
+		a.open(t, archive.Options{})
+		for i, want := range []string{"archive_unavailable", "archive_unavailable", "record_damaged", "record_damaged", "", "", "", ""} {
+			if _, _, err := f.Payment(t.Context(), f.Caller, ids[i]); testkit.Code(err) != want {
+				t.Errorf("payment %d: %v, and not %q", i, err, want)
+			}
+		}
+		if _, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 100, Descending: true}); testkit.Code(err) != "archive_unavailable" {
+			t.Errorf("a page with a payment whose pack is missing: %v", err)
+		}
+		more := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
+		f.days(120)
+		elsewhere := f.archivedAt(t, place(t), archive.Options{})
+		if _, err := elsewhere.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" {
+			t.Errorf("the directory is empty, as one whose volume is not mounted: %v", err)
+		}
+		a.open(t, archive.Options{})
+		if a.move(t) != 1 {
+			t.Error("a worker that has the directory does not go on")
+		}
+		ids = append(ids, more.ID)
+		rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 7, Descending: true})
+		if err != nil || len(rows) != 7 || rows[4].Damaged || !rows[5].Damaged || !rows[6].Damaged || rows[5].ID != ids[3] {
+			t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
+		}
+	})
 }
 
 // With a copy, each of two places has everything. What is missing or damaged in one is read in
 // the other, and healed from there.
 func TestArchiveCopy(t *testing.T) {
-	f := newFixture(t)
-	a := &archived{fixture: f, dir: t.TempDir(), copied: t.TempDir()}
-	a.open(t, archive.Options{Rows: 20})
-	ids := f.play(t, rand.New(rand.NewPCG(18, 7)), 50)
-	f.settled(t)
-	for _, id := range ids {
-		must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
-	}
-	f.settled(t)
-	f.days(120)
-	before := f.answers(t, ids)
-	a.move(t)
-	lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
-	if err != nil || len(lines) < 2 || len(a.findings(t)) != 0 {
-		t.Fatalf("%d lines, %v", len(lines), err)
-	}
-	file := func(dir string, sum string) string {
-		return filepath.Join(dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, sum))
-	}
-	spoil := func(name string) {
-		text, err := os.ReadFile(name)
-		must(t, err)
-		for at := range text {
-			text[at] ^= 1
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := &archived{fixture: f, at: place(t), copied: place(t)}
+		a.open(t, archive.Options{Rows: 20})
+		ids := f.play(t, rand.New(rand.NewPCG(18, 7)), 50)
+		f.settled(t)
+		for _, id := range ids {
+			must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
 		}
-		must(t, os.Chmod(name, 0o600))
-		must(t, os.WriteFile(name, text, 0o600))
-	}
-	must(t, os.Remove(file(a.dir, lines[0].Payments.SHA256)))
-	must(t, os.Remove(filepath.Join(a.copied, lines[1].Name())))
-	spoil(file(a.dir, lines[1].Parts.SHA256))
-	spoil(file(a.copied, lines[1].Payments.SHA256))
-	a.open(t, archive.Options{Rows: 20})
-	sameAnswers(t, "with half of each", before, f.answers(t, ids))
-	count := func(heal, healed bool, want int) {
-		t.Helper()
-		n := 0
-		for p := range a.Partitions() {
-			_, err := a.archive.Check(t.Context(), p, heal, func(w archive.Finding) {
-				if n++; w.Orphan || w.Healed != healed {
-					t.Errorf("%+v", w)
-				}
-			})
-			must(t, err)
+		f.settled(t)
+		f.days(120)
+		before := f.answers(t, ids)
+		a.move(t)
+		lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
+		if err != nil || len(lines) < 2 || len(a.findings(t)) != 0 {
+			t.Fatalf("%d lines, %v", len(lines), err)
 		}
-		if n != want {
-			t.Errorf("%d findings", n)
+		turned := func(text []byte) {
+			for at := range text {
+				text[at] ^= 1
+			}
 		}
-	}
-	count(false, false, 4)
-	count(true, true, 4)
-	count(false, false, 0)
-	for _, dir := range []string{a.dir, a.copied} {
-		alone := &archived{fixture: f, dir: dir}
-		alone.open(t, archive.Options{})
-		sameAnswers(t, "from one alone", before, f.answers(t, ids))
-	}
-	// Nothing is removed from Redis that only one of them has.
-	more := f.Pay(t, eur(1000), tollgate.CaptureManual)
-	must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
-	f.days(120)
-	must(t, os.Rename(a.copied, a.copied+".away"))
-	a.open(t, archive.Options{})
-	if _, err := a.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" || a.hot(t, []string{more.ID}) != 1 {
-		t.Errorf("without the copy: %v", err)
-	}
-	must(t, os.Rename(a.copied+".away", a.copied))
-	if n := a.move(t); n != 1 {
-		t.Errorf("with the copy %d were moved", n)
-	}
+		must(t, a.shelves[0].Remove(t.Context(), archivedPack(lines[0], lines[0].Payments)))
+		must(t, a.shelves[1].Remove(t.Context(), lines[1].Name()))
+		spoilFile(t, a.shelves[0], archivedPack(lines[1], lines[1].Parts), turned)
+		spoilFile(t, a.shelves[1], archivedPack(lines[1], lines[1].Payments), turned)
+		a.open(t, archive.Options{Rows: 20})
+		sameAnswers(t, "with half of each", before, f.answers(t, ids))
+		count := func(heal, healed bool, want int) {
+			t.Helper()
+			n := 0
+			for p := range a.Partitions() {
+				_, err := a.archive.Check(t.Context(), p, heal, func(w archive.Finding) {
+					if n++; w.Orphan || w.Healed != healed {
+						t.Errorf("%+v", w)
+					}
+				})
+				must(t, err)
+			}
+			if n != want {
+				t.Errorf("%d findings", n)
+			}
+		}
+		count(false, false, 4)
+		count(true, true, 4)
+		count(false, false, 0)
+		for _, at := range []string{a.at, a.copied} {
+			f.archivedAt(t, at, archive.Options{})
+			sameAnswers(t, "from one alone", before, f.answers(t, ids))
+		}
+		// Nothing is removed from Redis that only one of them has.
+		more := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
+		f.days(120)
+		there := a.copied
+		a.copied = place(t)
+		a.open(t, archive.Options{})
+		if _, err := a.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" || a.hot(t, []string{more.ID}) != 1 {
+			t.Errorf("without the copy: %v", err)
+		}
+		a.copied = there
+		a.open(t, archive.Options{})
+		if n := a.move(t); n != 1 {
+			t.Errorf("with the copy %d were moved", n)
+		}
+	})
 }
 
 // stepped is an archive of the fixture of which something happens behind a step.
@@ -686,31 +686,33 @@ func (a *archived) stepped(t *testing.T, behind string, happens func()) {
 
 // A payment that is refunded while it is being moved stays as it is then, and is moved later.
 func TestRefundedWhileItIsMoved(t *testing.T) {
-	for _, step := range []string{"written", "put manifest", "added"} {
-		f := newFixture(t)
-		a := f.archived(t, archive.Options{})
-		p, other := f.Pay(t, eur(1000), tollgate.CaptureAutomatic), f.Pay(t, eur(500), tollgate.CaptureAutomatic)
-		f.settled(t)
-		f.days(120)
-		a.stepped(t, step, func() { must(t, f.GiveBack(t.Context(), p.ID, 300, false)) })
-		if n := a.move(t); n != 1 || a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
-			t.Errorf("%s: %d were moved", step, n)
+	onShelves(t, func(t *testing.T, place place) {
+		for _, step := range []string{"written", "put manifest", "added"} {
+			f := newFixture(t)
+			a := f.archivedAt(t, place(t), archive.Options{})
+			p, other := f.Pay(t, eur(1000), tollgate.CaptureAutomatic), f.Pay(t, eur(500), tollgate.CaptureAutomatic)
+			f.settled(t)
+			f.days(120)
+			a.stepped(t, step, func() { must(t, f.GiveBack(t.Context(), p.ID, 300, false)) })
+			if n := a.move(t); n != 1 || a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
+				t.Errorf("%s: %d were moved", step, n)
+			}
+			if now, _ := f.Read(t, p.ID); now.AmountRefunded != eur(300) {
+				t.Errorf("%s: %s are refunded", step, now.AmountRefunded)
+			}
+			// Who puts it back from the pack, late, changes nothing.
+			must(t, a.archive.Return(t.Context(), f.Space(f.Caller.Organization), p.ID, nil))
+			f.Pay(t, eur(2000), tollgate.CaptureAutomatic)
+			f.settled(t)
+			testkit.Consistent(t, f.Store)
+			f.days(120)
+			before := f.answers(t, []string{p.ID, other.ID})
+			if n := a.move(t); n != 2 || a.hot(t, []string{p.ID}) != 0 {
+				t.Errorf("%s: later %d were moved", step, n)
+			}
+			sameAnswers(t, step, before, f.answers(t, []string{p.ID, other.ID}))
 		}
-		if now, _ := f.Read(t, p.ID); now.AmountRefunded != eur(300) {
-			t.Errorf("%s: %s are refunded", step, now.AmountRefunded)
-		}
-		// Who puts it back from the pack, late, changes nothing.
-		must(t, a.archive.Return(t.Context(), f.Space(f.Caller.Organization), p.ID, nil))
-		f.Pay(t, eur(2000), tollgate.CaptureAutomatic)
-		f.settled(t)
-		testkit.Consistent(t, f.Store)
-		f.days(120)
-		before := f.answers(t, []string{p.ID, other.ID})
-		if n := a.move(t); n != 2 || a.hot(t, []string{p.ID}) != 0 {
-			t.Errorf("%s: later %d were moved", step, n)
-		}
-		sameAnswers(t, step, before, f.answers(t, []string{p.ID, other.ID}))
-	}
+	})
 }
 
 // Of two workers that have made a pack of the same payments, the slower one adds none.
@@ -720,8 +722,7 @@ func TestSlowerWorkerAddsNone(t *testing.T) {
 	p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.settled(t)
 	f.days(120)
-	b := &archived{fixture: f, dir: a.dir}
-	b.open(t, archive.Options{})
+	b := f.archivedAt(t, a.at, archive.Options{})
 	a.stepped(t, "put manifest", func() {
 		f.Clock.Advance(time.Second) // so that their lines are not the same
 		if n := b.move(t); n != 1 {
@@ -766,7 +767,6 @@ func TestPacksAreNotSmall(t *testing.T) {
 		rows, days, moved int
 	}{{0, 89, 0}, {0, 95, 0}, {0, 100, 3}, {2, 95, 2}, {2, 89, 0}} {
 		a := f.archived(t, archive.Options{Rows: c.rows})
-		a.dir = t.TempDir()
 		shop := &fixture{Shop: f.Another(t, nil)}
 		for used[f.Partition(shop.Caller.Organization)] { // each is alone in its partition
 			shop = &fixture{Shop: f.Another(t, nil)}
@@ -788,43 +788,44 @@ func TestPacksAreNotSmall(t *testing.T) {
 
 // Two workers at once move each payment once.
 func TestTwoArchiveAtOnce(t *testing.T) {
-	f := newFixture(t)
-	a := f.archived(t, archive.Options{Rows: 5})
-	ids := f.play(t, rand.New(rand.NewPCG(18, 5)), 30)
-	f.settled(t)
-	for _, id := range ids {
-		must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
-	}
-	f.settled(t)
-	f.days(120)
-	before := f.answers(t, ids)
-	b := &archived{fixture: f, dir: a.dir}
-	b.open(t, archive.Options{Rows: 7})
-	p := f.Partition(f.Caller.Organization)
-	var both sync.WaitGroup
-	for _, one := range []*archived{a, b} {
-		both.Go(func() {
-			for range 20 {
-				if _, err := one.archive.Archive(t.Context(), p, archiveAfter); err != nil {
-					t.Error(err)
+	onShelves(t, func(t *testing.T, place place) {
+		f := newFixture(t)
+		a := f.archivedAt(t, place(t), archive.Options{Rows: 5})
+		ids := f.play(t, rand.New(rand.NewPCG(18, 5)), 30)
+		f.settled(t)
+		for _, id := range ids {
+			must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
+		}
+		f.settled(t)
+		f.days(120)
+		before := f.answers(t, ids)
+		b := f.archivedAt(t, a.at, archive.Options{Rows: 7})
+		p := f.Partition(f.Caller.Organization)
+		var both sync.WaitGroup
+		for _, one := range []*archived{a, b} {
+			both.Go(func() {
+				for range 20 {
+					if _, err := one.archive.Archive(t.Context(), p, archiveAfter); err != nil {
+						t.Error(err)
+					}
 				}
-			}
-		})
-	}
-	both.Wait()
-	sameAnswers(t, "moved by two", before, f.answers(t, ids))
-	lines, done, err := a.archive.Manifest(t.Context(), p)
-	if err != nil || len(lines) == 0 || done != int64(len(lines)) {
-		t.Fatalf("%d lines, %d done, %v", len(lines), done, err)
-	}
-	rows := int64(0)
-	for _, l := range lines {
-		rows += l.Payments.Rows
-	}
-	if hot := a.hot(t, ids); int(rows)+hot != len(ids) {
-		t.Errorf("%d payments are in packs and %d in Redis, of %d", rows, hot, len(ids))
-	}
-	testkit.Consistent(t, f.Store)
+			})
+		}
+		both.Wait()
+		sameAnswers(t, "moved by two", before, f.answers(t, ids))
+		lines, done, err := a.archive.Manifest(t.Context(), p)
+		if err != nil || len(lines) == 0 || done != int64(len(lines)) {
+			t.Fatalf("%d lines, %d done, %v", len(lines), done, err)
+		}
+		rows := int64(0)
+		for _, l := range lines {
+			rows += l.Payments.Rows
+		}
+		if hot := a.hot(t, ids); int(rows)+hot != len(ids) {
+			t.Errorf("%d payments are in packs and %d in Redis, of %d", rows, hot, len(ids))
+		}
+		testkit.Consistent(t, f.Store)
+	})
 }
 
 // Whichever bit of the manifest is another one, nobody is told that a payment is not there,
@@ -878,8 +879,7 @@ func (f *fixture) finished(t *testing.T) (p *tollgate.Payment, turn func(through
 	f.days(120)
 	own := f.archived(t, archive.Options{})
 	return p, func(through *fixture) error {
-		a := &archived{fixture: through, dir: own.dir}
-		a.open(t, archive.Options{})
+		a := through.archivedAt(t, own.at, archive.Options{})
 		n, err := a.archive.Archive(t.Context(), through.Partition(through.Caller.Organization), archiveAfter)
 		if err == nil && n < 1 {
 			err = fmt.Errorf("%d payments were moved", n)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -64,12 +65,25 @@ func (c *cache) settle(o *opened) {
 func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
 	var failed error
 	for i := range c.shelves {
-		if row, there, err = c.rowOn(ctx, openKey{i, name}, id); err == nil {
+		if row, there, err = c.rowSoon(ctx, openKey{i, name}, id); err == nil {
 			return row, there, nil
 		}
 		failed = cmp.Or(failed, err)
 	}
 	return nil, false, failed
+}
+
+// haste is how long a shelf may take while there is another one to be asked.
+const haste = 3 * time.Second
+
+// rowSoon is rowOn, in haste on all shelves but the last.
+func (c *cache) rowSoon(ctx context.Context, at openKey, id string) (row []byte, there bool, err error) {
+	if at.shelf < len(c.shelves)-1 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, haste)
+		defer end()
+	}
+	return c.rowOn(ctx, at, id)
 }
 
 func (c *cache) rowOn(ctx context.Context, at openKey, id string) (row []byte, there bool, err error) {
@@ -93,12 +107,24 @@ func (c *cache) rowOn(ctx context.Context, at openKey, id string) (row []byte, t
 	c.lock.Unlock()
 	if !known {
 		if f, err = o.Frame(ctx, n); err != nil {
+			c.forget(ctx, at, o)
 			return nil, false, err
 		}
 		c.keep(key, f)
 	}
 	row, there = f.Row(id)
 	return row, there, nil
+}
+
+// forget has a pack that cannot be read opened anew by the next reader: it may have been
+// healed meanwhile, as another file with the same name. It is not the pack's fault if who
+// asked does not wait.
+func (c *cache) forget(ctx context.Context, at openKey, o *opened) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if now, known := c.open.Peek(at); known && now == o && ctx.Err() == nil {
+		c.open.Remove(at)
+	}
 }
 
 // keep keeps a frame, and lets go those that were used longest ago.
