@@ -95,7 +95,7 @@ func isPack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary)
 		return err
 	}
 	defer object.Close()
-	pack, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
+	pack, err := packs.Verify(ctx, readAhead(object), object.Size(), sum.SHA256)
 	if _, damaged := errors.AsType[*packs.DamagedError](err); damaged {
 		return fmt.Errorf("%w: %w", errOther, err)
 	}
@@ -151,7 +151,7 @@ func again(ctx context.Context, from, to shelf.Shelf, name string, size int64) e
 	if err := to.Remove(ctx, name); err != nil {
 		return err
 	}
-	return to.Put(ctx, name, size, io.NewSectionReader(readerAt{ctx, object}, 0, size))
+	return to.Put(ctx, name, size, io.NewSectionReader(readerAt{ctx, readAhead(object)}, 0, size))
 }
 
 // readerAt is an object as package io reads it.

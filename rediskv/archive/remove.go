@@ -73,7 +73,7 @@ func (s *Store) removeFrom(ctx context.Context, on shelf.Shelf, l *Line) (moved 
 		return 0, unavailable(err)
 	}
 	defer object.Close()
-	pack, err := packs.Open(ctx, object, object.Size())
+	pack, err := packs.Open(ctx, readAhead(object), object.Size())
 	if err != nil {
 		return 0, unavailable(err)
 	}

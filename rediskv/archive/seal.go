@@ -388,11 +388,12 @@ func (s *Store) shelvePack(ctx context.Context, on shelf.Shelf, p *sealing, i in
 // readBack compares a pack on the shelf with what was written: the file, and each row of
 // payments.
 func (s *Store) readBack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary, rows bool, p *sealing) error {
-	object, err := on.Read(ctx, name)
+	there, err := on.Read(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer object.Close()
+	defer there.Close()
+	object := readAhead(there)
 	if !rows {
 		_, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
 		return err
