@@ -16,6 +16,7 @@ import (
 
 	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv"
+	"tollgate/rediskv/packs/shelf/s3/s3test"
 	"tollgate/rediskv/redistest"
 )
 
@@ -30,10 +31,11 @@ func TestMain(m *testing.M) {
 // $REDIS_URL is a Redis of the kind under test, $SANDBOX_URL one for sandboxes,
 // which have another secret key, and $PAGE_REDIS_URL one for a page's sandbox:
 // each script that names it has its own, because what a page does lasts there (one
-// disables the sandbox's client), and scripts run in any order.
+// disables the sandbox's client), and scripts run in any order. $S3_URL is a place for
+// an archive in a bucket.
 func TestScripts(t *testing.T) {
 	redis, sandbox := redistest.URL(t), redistest.URL(t)
-	pages := pageStores(t)
+	pages, buckets := pageStores(t), s3test.New(t)
 	second := "" // of a page that copies one Redis into another; a copy needs real ones
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		primary, other := redistest.Replicated(t)
@@ -46,6 +48,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SANDBOX_URL", sandbox)
 			env.Setenv("SECOND_REDIS_URL", second)
 			env.Setenv("PAGE_REDIS_URL", pages[filepath.Base(env.WorkDir)])
+			env.Setenv("S3_URL", buckets.At("/"+filepath.Base(env.WorkDir)))
+			env.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
+			env.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
 			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil
 		},

@@ -153,11 +153,11 @@ var Settings = []setting{
 	},
 	{
 		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive"},
-		Meaning: "where payments are moved that are at an end, and read again: file:///directory, the same for all processes; none: they stay in Redis",
+		Meaning: "where payments are moved that are at an end, and read again: file:///directory, or s3://bucket/prefix?region=NAME&endpoint=https://HOST with the credentials of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a role; the same for all processes; none: they stay in Redis",
 	},
 	{
 		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive"},
-		Meaning: "a second place for the same, on another disk: everything is put in both, and what cannot be read in one is read in the other; none: there is no copy",
+		Meaning: "a second place for the same, on another disk or in another bucket: everything is put in both, and what cannot be read in one is read in the other; none: there is no copy",
 	},
 	{
 		Flag: "archive-after", Default: worker.DefaultArchiveAfter.String(), Commands: []string{"work", "dev"},
@@ -326,6 +326,12 @@ func (c *Config) Text(flag string) string {
 	if value == "" && s.Required {
 		c.missing = append(c.missing, s.Env())
 	}
+	return value
+}
+
+// Variable is an environment variable that is no setting, because other programs know it, too.
+func (c *Config) Variable(name string) string {
+	value, _ := c.a.Env(name)
 	return value
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -16,6 +17,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/packs/shelf/s3"
 	"tollgate/rediskv/store"
 )
 
@@ -24,19 +26,27 @@ import (
 const leastArchiveAfter = 40 * 24 * time.Hour
 
 // ReadShelves are where the settings say that the archive is, and its copy; none for nowhere.
+// Each is a directory or a bucket.
 func ReadShelves(c *cli.Config) (shelves []shelf.Shelf) {
 	for _, flag := range []string{"archive-url", "archive-copy"} {
 		address := c.Text(flag)
 		if address == "" {
 			continue
 		}
-		on, err := shelf.Open(address)
+		on, err := openShelf(c, address)
 		if c.Check(flag, err); flag == "archive-copy" && len(shelves) == 0 {
 			c.Check(flag, errors.New("there is no archive that it could be the copy of: set TOLLGATE_ARCHIVE_URL, too"))
 		}
 		shelves = append(shelves, on)
 	}
 	return shelves
+}
+
+func openShelf(c *cli.Config, address string) (shelf.Shelf, error) {
+	if strings.HasPrefix(address, "s3:") {
+		return s3.Open(address, s3.Options{Region: c.Variable("AWS_REGION")})
+	}
+	return shelf.Open(address)
 }
 
 // ReadArchiveAfter is how long a payment has been at an end before it is moved there.
