@@ -30,6 +30,8 @@ type Options struct {
 	// environment (AWS_ACCESS_KEY_ID, …), then the shared credentials file, then the role of
 	// the machine, the container or the service account.
 	Credentials *Credentials
+	// Patience is how long an attempt may take, but for its body; 0: 30 s.
+	Patience time.Duration
 }
 
 // Credentials are a key of S3.
@@ -40,9 +42,10 @@ type Credentials struct {
 
 // Bucket is a shelf in a bucket.
 type Bucket struct {
-	client *minio.Core
-	name   string
-	prefix string // of all keys: empty, or with a slash at its end
+	client   *minio.Core
+	name     string
+	prefix   string // of all keys: empty, or with a slash at its end
+	patience time.Duration
 	// plain says that the server has refused what not every server knows, and took the same
 	// without.
 	plain atomic.Bool
@@ -92,14 +95,17 @@ func open(at string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Patience == 0 {
+		o.Patience = patience
+	}
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: o.Credentials.provider(), Secure: endpoint.Scheme == "https", Transport: transport(), Region: region,
+		Creds: o.Credentials.provider(), Secure: endpoint.Scheme == "https", Transport: transport(o.Patience), Region: region,
 		MaxRetries: 1, // see try
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the endpoint %s: %w; %s", endpoint.Redacted(), err, usage)
 	}
-	return &Bucket{client: client, name: u.Host, prefix: prefix}, nil
+	return &Bucket{client: client, name: u.Host, prefix: prefix, patience: o.Patience}, nil
 }
 
 // prefixOf is what all keys begin with. A key is a text and no path: what a file system would
@@ -183,13 +189,13 @@ func (c *Credentials) provider() *credentials.Credentials {
 
 // transport bounds how long a server can take that does not answer. What it may take to
 // send a body is bounded by each request.
-func transport() *http.Transport {
+func transport(patience time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   5 * time.Second,
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
-		ResponseHeaderTimeout: 20 * time.Second,
+		ResponseHeaderTimeout: patience,
 		IdleConnTimeout:       time.Minute,
 		MaxIdleConnsPerHost:   64,
 		DisableCompression:    true, // a frame is compressed

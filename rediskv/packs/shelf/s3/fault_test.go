@@ -52,8 +52,14 @@ func broken(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 func cut(w http.ResponseWriter, r *http.Request, right http.Handler) {
 	if r.Method == http.MethodPut {
 		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2)
-		panic(http.ErrAbortHandler)
+	} else {
+		half(w, r, right)
 	}
+	panic(http.ErrAbortHandler)
+}
+
+// half sends half of an answer.
+func half(w http.ResponseWriter, r *http.Request, right http.Handler) {
 	answer := httptest.NewRecorder()
 	right.ServeHTTP(answer, r)
 	for name, values := range answer.Header() {
@@ -62,7 +68,6 @@ func cut(w http.ResponseWriter, r *http.Request, right http.Handler) {
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
 	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
 }
 
 // lost does what is asked, and does not say so.
@@ -294,6 +299,42 @@ func TestSlow(t *testing.T) {
 			t.Errorf("%s says %v after %s", what, err, time.Since(began))
 		}
 		end()
+	}
+}
+
+// A server that takes requests and never answers is given up, also by who waits for ever.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	server := s3test.New(t)
+	b, err := s3.Open(server.At(""), s3.Options{Credentials: &s3.Credentials{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}, Patience: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := long(10_000)
+	server.Lay(t, "a", text)
+	silent := make(chan struct{})
+	defer close(silent)
+	for name, fault := range map[string]s3test.Fault{"at once": func(http.ResponseWriter, *http.Request, http.Handler) {
+		<-silent
+		panic(http.ErrAbortHandler)
+	}, "in a body": func(w http.ResponseWriter, r *http.Request, right http.Handler) {
+		defer func() { <-silent }()
+		half(w, r, right)
+	}} {
+		server.Fail(fault)
+		for what, do := range steps(b, nil, text) {
+			if what == "ReadAt" || name == "in a body" && what != "Put again" { // a larger body may take longer
+				continue
+			}
+			server.Requests()
+			began := time.Now()
+			if err := do(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) || time.Since(began) > 10*time.Second {
+				t.Errorf("%s, %s says %v after %s", name, what, err, time.Since(began))
+			}
+			if n := len(server.Requests()); n != 3 {
+				t.Errorf("%s, %s: there were %d requests", name, what, n)
+			}
+		}
 	}
 }
 

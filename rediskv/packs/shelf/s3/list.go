@@ -47,7 +47,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]shelf.Item, error) 
 func (b *Bucket) Remove(ctx context.Context, name string) error {
 	key, err := b.key(name)
 	if err == nil {
-		err = try(ctx, patience, func(ctx context.Context) error {
+		err = try(ctx, b.within(0), func(ctx context.Context) error {
 			return b.client.RemoveObject(ctx, b.name, key, minio.RemoveObjectOptions{})
 		})
 		if isMissing(err) {

@@ -109,7 +109,7 @@ func (b *Bucket) send(ctx context.Context, key string, c *content) error {
 
 func (b *Bucket) sendWith(ctx context.Context, key string, c *content, opts minio.PutObjectOptions) error {
 	opts.DisableContentSha256 = true // of chunks; that of all of it is signed, and every server compares it
-	return try(ctx, within(c.size), func(ctx context.Context) error {
+	return try(ctx, b.within(c.size), func(ctx context.Context) error {
 		_, err := b.client.PutObject(ctx, b.name, key, c.reader(), c.size, "", hex.EncodeToString(c.sum[:]), opts)
 		return err
 	})
@@ -124,7 +124,7 @@ func refusesHeader(err error) bool {
 
 // compare says whether an object has a content. It keeps none of it.
 func (b *Bucket) compare(ctx context.Context, key string, c *content) (same bool, err error) {
-	err = try(ctx, within(c.size), func(ctx context.Context) error {
+	err = try(ctx, b.within(c.size), func(ctx context.Context) error {
 		body, info, _, err := b.client.GetObject(ctx, b.name, key, minio.GetObjectOptions{})
 		if err != nil {
 			return err

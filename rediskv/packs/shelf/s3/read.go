@@ -45,9 +45,9 @@ func (b *Bucket) open(ctx context.Context, name string, most int64) (*object, er
 		return nil, err
 	}
 	o := &object{bucket: b, key: key}
-	err = try(ctx, within(most), func(ctx context.Context) error { return o.readEnd(ctx, opts, most) })
+	err = try(ctx, b.within(most), func(ctx context.Context) error { return o.readEnd(ctx, opts, most) })
 	if isStatus(err, http.StatusRequestedRangeNotSatisfiable) { // it is empty; of some servers: it is shorter
-		err = try(ctx, within(most), func(ctx context.Context) error { return o.readEnd(ctx, minio.GetObjectOptions{}, most) })
+		err = try(ctx, b.within(most), func(ctx context.Context) error { return o.readEnd(ctx, minio.GetObjectOptions{}, most) })
 	}
 	if err != nil {
 		return nil, b.fault(key, err)
@@ -126,7 +126,7 @@ func (o *object) readAt(ctx context.Context, p []byte, off int64) error {
 	if len(p) == 0 {
 		return nil
 	}
-	return o.bucket.fault(o.key, try(ctx, within(int64(len(p))), func(ctx context.Context) error { return o.readRange(ctx, p, off) }))
+	return o.bucket.fault(o.key, try(ctx, o.bucket.within(int64(len(p))), func(ctx context.Context) error { return o.readRange(ctx, p, off) }))
 }
 
 // readRange reads some bytes of the object that was opened, and of no other.

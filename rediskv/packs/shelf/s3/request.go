@@ -16,7 +16,7 @@ import (
 const (
 	attempts = 3
 	pause    = 100 * time.Millisecond // before the second attempt; twice as long before the next
-	patience = 30 * time.Second       // with one attempt, but for what its body takes
+	patience = 30 * time.Second       // with an attempt, unless the options say another
 	slowest  = 64 << 10               // bytes of a body a second
 )
 
@@ -26,7 +26,9 @@ var (
 )
 
 // within is how long an attempt may take that moves a body of a size in bytes.
-func within(size int64) time.Duration { return patience + time.Duration(size/slowest)*time.Second }
+func (b *Bucket) within(size int64) time.Duration {
+	return b.patience + time.Duration(size/slowest)*time.Second
+}
 
 // try makes a request up to three times, until it has an answer that another attempt would
 // not change. The client's own attempts are no use: it takes a body for read once it begins,
