@@ -94,7 +94,7 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		m.archive = archive.New(m.store.DB, archive.Options{Shelves: []*shelf.Shelf{on}, Scratch: m.archiveDir})
+		m.archive = archive.New(m.store.DB, archive.Options{Shelves: []shelf.Shelf{on}, Scratch: m.archiveDir})
 		m.store.UseArchive(m.archive)
 	}
 	// Tokens keep to real time.
