@@ -103,6 +103,14 @@ type manifest struct {
 
 func (m *manifest) last() int64 { return int64(len(m.lines)) }
 
+// digest is that of the last line, which the next one names; empty without any.
+func (m *manifest) digest() string {
+	if len(m.lines) == 0 {
+		return ""
+	}
+	return m.lines[len(m.lines)-1].digest()
+}
+
 // staleAfter is for how long a manifest is used that was read: a payment is in a later pack
 // only days after it was put back from an earlier one.
 const staleAfter = time.Minute

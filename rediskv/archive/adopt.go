@@ -1,0 +1,305 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs"
+	"tollgate/rediskv/payments"
+)
+
+// Adopted counts what was taken back into a manifest.
+type Adopted struct {
+	Lines    int64 `json:"lines"`
+	Payments int64 `json:"payments"` // of their packs
+	Removed  int64 `json:"removed"`  // from Redis, which had them as the packs do
+	Kept     int64 `json:"kept"`     // Redis, or an earlier line, has another state of them, which stays
+	Unlisted int64 `json:"unlisted"` // the lists of Redis do not have them: they are read by their identifiers alone
+}
+
+// Adopt takes back the lines on the shelves that follow the last one of Redis, which was
+// put back from a copy of before. It changes no answer about a payment that Redis or its
+// manifest has: of one that a line has in another state, the state in Redis stays, and one
+// that an earlier line has is put back into Redis first. Each step can be repeated. Where a
+// worker adds a line meanwhile, it ends.
+func (s *Store) Adopt(ctx context.Context, partition int, found func(Finding)) (Adopted, error) {
+	a := &adopting{Store: s, partition: partition, found: found}
+	m, err := s.manifest(ctx, partition, true)
+	if err != nil {
+		return a.count, err
+	}
+	b, err := s.follow(ctx, partition, m)
+	if err != nil || len(b.lines) == 0 && m.done == m.last() {
+		return a.count, err
+	}
+	now, err := s.db.Histories.Reread(ctx, partition)
+	if err == nil && !now.Open {
+		err = fmt.Errorf("partition %d takes no writes since data was lost; 'tollgate history accept' goes on", partition)
+	}
+	if err != nil {
+		return a.count, err
+	}
+	ctx = history.Within(ctx, now.ID)
+	for _, l := range b.lines {
+		if m, err = a.settled(ctx); err != nil {
+			return a.count, err
+		}
+		if m.last()+1 != l.Number || m.digest() != l.Previous {
+			return a.count, faster(partition)
+		}
+		if goes, err := a.adopt(ctx, m, l); err != nil || !goes {
+			return a.count, err
+		}
+	}
+	_, err = a.settled(ctx)
+	return a.count, err
+}
+
+// settled is the manifest, once Redis has none of its payments any more that are as the
+// last line has them: another line says so of all before.
+func (a *adopting) settled(ctx context.Context) (*manifest, error) {
+	m, err := a.manifest(ctx, a.partition, true)
+	if err != nil || m.done == m.last() {
+		return m, err
+	}
+	moved, err := a.removeAgain(ctx, m.lines[m.done])
+	if a.count.Removed += int64(moved); err != nil {
+		return nil, err
+	}
+	if m, err = a.manifest(ctx, a.partition, true); err == nil && m.done < m.last() {
+		err = faster(a.partition)
+	}
+	return m, err
+}
+
+// faster says that a worker has added a line, or begun a history, meanwhile.
+func faster(partition int) error {
+	return fmt.Errorf("a worker added another line in partition %d meanwhile: stop every 'tollgate work', and run this again", partition)
+}
+
+// adopting takes lines of a partition back.
+type adopting struct {
+	*Store
+	partition int
+	found     func(Finding)
+	count     Adopted
+}
+
+// adopt takes a line back that follows a manifest; false where it cannot be, which is told.
+func (a *adopting) adopt(ctx context.Context, m *manifest, l *Line) (done bool, err error) {
+	if whole, err := a.shelve(ctx, l); err != nil || !whole {
+		return false, err
+	}
+	before := a.count
+	err = a.compare(ctx, m, l)
+	if damaged, is := errors.AsType[*packs.DamagedError](err); is {
+		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + damaged.Error()})
+		return false, nil
+	}
+	if errors.Is(err, errOther) {
+		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + trimmed(err)})
+		return false, nil
+	}
+	if err == nil {
+		if n := a.count.Unlisted - before.Unlisted; n > 0 {
+			a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Note: true, Message: fmt.Sprintf(
+				"%d of its payments are not in the lists of Redis: they were made after the copy was, and are read by their ids alone", n)})
+		}
+		a.step(a.partition, "compared")
+		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), &choice{})
+	}
+	if errors.Is(err, rediskv.ErrConflict) || errors.Is(err, rediskv.ErrStale) {
+		err = faster(a.partition)
+	}
+	if err != nil {
+		return false, err
+	}
+	a.step(a.partition, "added to the manifest")
+	a.count.Lines++
+	a.count.Payments += l.Payments.Rows
+	return true, nil
+}
+
+// shelve sees that each shelf has all files of a line, as a worker does before it adds it;
+// false where none of them has one of these, which a check tells.
+func (a *adopting) shelve(ctx context.Context, l *Line) (whole bool, err error) {
+	whole = true
+	k := &checking{a.Store, a.partition, true, func(f Finding) {
+		if !f.Healed {
+			whole = false
+			return
+		}
+		f.Message = strings.Replace(f.Message, "the manifest names it", "line "+strconv.FormatInt(l.Number, 10)+" names it, which is taken back", 1)
+		a.found(f)
+	}, map[string]bool{}}
+	err = k.line(ctx, l)
+	return whole, err
+}
+
+// compare looks at each payment of a line beside what Redis and the lines before have.
+func (a *adopting) compare(ctx context.Context, m *manifest, l *Line) error {
+	w := a.walk(l)
+	defer w.close()
+	frames, err := w.frames(ctx)
+	if err != nil {
+		return err
+	}
+	for n := range frames {
+		f, err := w.frame(ctx, n)
+		if err != nil {
+			return err
+		}
+		var some []rowOf
+		for id, text := range f.Rows() {
+			one := rowOf{chosen{id: id}, text}
+			if one.org, err = organizationOf(text); err != nil {
+				return err
+			}
+			if a.db.Partition(one.org) != a.partition {
+				return fmt.Errorf("%w: %s is of an organization of another partition", errOther, id)
+			}
+			some = append(some, one)
+		}
+		for few := range slices.Chunk(some, together) {
+			if err := a.compareSome(ctx, m, l, few); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rowOf is a row of a pack.
+type rowOf struct {
+	chosen
+	text []byte
+}
+
+// organizationOf is whose payment a row has.
+func organizationOf(row []byte) (string, error) {
+	var of struct {
+		Organization string `json:"organization_id"`
+	}
+	err := json.Unmarshal(row, &of)
+	return of.Organization, err
+}
+
+func (a *adopting) compareSome(ctx context.Context, m *manifest, l *Line, some []rowOf) error {
+	ask := make([]chosen, len(some))
+	for i := range some {
+		ask[i] = some[i].chosen
+	}
+	hot, err := a.read(ctx, a.partition, m.last(), ask)
+	if err != nil {
+		return err
+	}
+	for i, one := range some {
+		if len(hot[i].Payment) == 0 {
+			err = a.compareCold(ctx, m, l, one)
+		} else {
+			a.compareHot(l, one, &hot[i].Records)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareHot names a payment of which Redis has another state.
+func (a *adopting) compareHot(l *Line, one rowOf, is *ledger.Records) {
+	has := "what Redis has of it is damaged, and stays"
+	if there, err := payments.ArchivedOf(a.db.Space(one.org), one.id, is); err == nil {
+		if text, err := there.Row(); err == nil && bytes.Equal(text, one.text) {
+			return // it is removed behind the line
+		}
+		has = fmt.Sprintf("Redis has another state of it (revision %d), which stays", there.Revision)
+	}
+	a.kept(l, one, has)
+}
+
+func (a *adopting) kept(l *Line, one rowOf, has string) {
+	a.count.Kept++
+	message := has + "; the line has what came after the copy"
+	if b, err := payments.ReadArchived(one.text); err == nil {
+		message += " (revision " + strconv.FormatInt(b.Revision, 10) + ")"
+	}
+	a.found(Finding{Partition: l.Partition, Line: l.Number, File: l.Name(), Payment: one.id, Note: true, Message: message})
+}
+
+// compareCold puts a payment back into Redis of which an earlier line has another state, so
+// that its state stays as the lists of Redis know it, and counts one that they do not have.
+func (a *adopting) compareCold(ctx context.Context, m *manifest, l *Line, one rowOf) error {
+	row, err := payments.ReadArchived(one.text)
+	if err != nil {
+		return err
+	}
+	k := a.db.Space(one.org)
+	listed, err := a.listed(ctx, k, row)
+	if err != nil {
+		return err
+	}
+	was, err := a.newest(ctx, m, one.id)
+	switch {
+	case err != nil:
+		return err
+	case !listed && was == nil:
+		a.count.Unlisted++
+		return nil
+	case !listed || was == nil || bytes.Equal(was, one.text):
+		return nil
+	}
+	if err := a.Return(ctx, k, one.id, rediskv.ErrConflict); err != nil {
+		return err
+	}
+	a.step(a.partition, "put back")
+	before, err := payments.ReadArchived(was)
+	if err != nil {
+		return err
+	}
+	a.kept(l, one, fmt.Sprintf("an earlier line has another state of it (revision %d), which stays, in Redis", before.Revision))
+	return nil
+}
+
+// listed reports whether the list of an organization's transactions has a payment, at the
+// place where it was put.
+func (a *adopting) listed(ctx context.Context, k rediskv.Space, row *payments.Archived) (is bool, err error) {
+	if len(row.Transactions) == 0 {
+		return false, nil
+	}
+	first := row.Transactions[0] // the authorization
+	at := strconv.FormatInt(first.Position, 10)
+	err = a.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
+		members, err := a.db.Redis.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at}).Result()
+		is = slices.ContainsFunc(members, func(text string) bool { return ledger.MemberAt(text, first.Position).ID == first.Transaction.ID })
+		return err
+	})
+	return is, err
+}
+
+// newest is the row of a payment in the last line that has it; nil: none has.
+func (s *Store) newest(ctx context.Context, m *manifest, id string) ([]byte, error) {
+	made, _ := tollgate.IDTime(id)
+	at := tollgate.At(made)
+	for _, l := range slices.Backward(m.lines) {
+		if at < l.From || at > l.Until {
+			continue
+		}
+		if row, err := s.rowIn(ctx, l, id); row != nil || err != nil {
+			return row, err
+		}
+	}
+	return nil, nil
+}

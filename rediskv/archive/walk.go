@@ -1,0 +1,90 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"tollgate/rediskv/packs"
+)
+
+// walked is a line's pack of payments, frame by frame: each from the first shelf that has
+// it as it was written.
+type walked struct {
+	*Store
+	l    *Line
+	open []*packs.Pack // by shelf; nil: it has not been asked for, or cannot be opened
+	errs []error       // by shelf: why it cannot
+	ends []func() error
+}
+
+func (s *Store) walk(l *Line) *walked {
+	return &walked{Store: s, l: l, open: make([]*packs.Pack, len(s.Shelves)), errs: make([]error, len(s.Shelves))}
+}
+
+func (w *walked) close() {
+	for _, end := range w.ends {
+		_ = end() // it was only read
+	}
+}
+
+// pack is the one of a shelf.
+func (w *walked) pack(ctx context.Context, shelf int) (*packs.Pack, error) {
+	if w.open[shelf] != nil || w.errs[shelf] != nil {
+		return w.open[shelf], w.errs[shelf]
+	}
+	w.open[shelf], w.errs[shelf] = w.read(ctx, shelf)
+	return w.open[shelf], w.errs[shelf]
+}
+
+func (w *walked) read(ctx context.Context, shelf int) (*packs.Pack, error) {
+	object, err := w.Shelves[shelf].Read(ctx, packName(w.l.Partition, w.l.Payments.SHA256))
+	if err != nil {
+		return nil, err
+	}
+	pack, err := packs.Open(ctx, object, object.Size())
+	if err == nil {
+		err = isOf(pack.Index(), w.l.Payments)
+	}
+	if err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	w.ends = append(w.ends, object.Close)
+	return pack, nil
+}
+
+// isOf compares a pack's index with what a line says of it.
+func isOf(is packs.Index, sum packs.Summary) error {
+	if is.Rows != sum.Rows || is.First != sum.First || is.Last != sum.Last {
+		return fmt.Errorf("%w: it has %d rows from %s to %s, and its line says %d from %s to %s", errOther, is.Rows, is.First, is.Last, sum.Rows, sum.First, sum.Last)
+	}
+	return nil
+}
+
+// frames are the entries of its frames. The error is that of the first shelf.
+func (w *walked) frames(ctx context.Context) (all []packs.Entry, err error) {
+	for i := range w.Shelves {
+		pack, failed := w.pack(ctx, i)
+		if failed == nil {
+			return pack.Index().Frames, nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return nil, err
+}
+
+// frame is one of them, by its number.
+func (w *walked) frame(ctx context.Context, n int) (f *packs.Frame, err error) {
+	for i := range w.Shelves {
+		pack, failed := w.pack(ctx, i)
+		if failed == nil {
+			f, failed = pack.Frame(ctx, n)
+		}
+		if failed == nil {
+			return f, nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return nil, err
+}
