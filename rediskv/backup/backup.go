@@ -28,6 +28,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
+	"tollgate/rediskv/store"
 )
 
 // ErrNothing: there is nothing to copy.
@@ -39,6 +40,8 @@ const prefix = "bak_"
 // Options are what a copy is made of, or put back into.
 type Options struct {
 	Redis rediskv.Options
+	// Archive has a store that is made of a copy look into the archive; nil: there is none.
+	Archive func(*store.Store)
 	// Say is told of what is done; it may be nil.
 	Say func(format string, args ...any)
 }

@@ -75,6 +75,9 @@ func (c *Copy) checkSome(ctx context.Context, o Options, clock func() time.Time,
 		return err
 	}
 	defer s.Close()
+	if o.Archive != nil {
+		o.Archive(s)
+	}
 	if err := s.CheckKeys(ctx, w); err != nil {
 		return err
 	}

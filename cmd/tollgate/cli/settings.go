@@ -152,11 +152,11 @@ var Settings = []setting{
 		Meaning: "where each checkpoint of an audit record is posted to, http or https: the signed note as text; none: nobody is told",
 	},
 	{
-		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive"},
+		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor"},
 		Meaning: "where payments are moved that are at an end, and read again: file:///directory, or s3://bucket/prefix?region=NAME&endpoint=https://HOST with the credentials of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a role; the same for all processes; none: they stay in Redis",
 	},
 	{
-		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive"},
+		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor"},
 		Meaning: "a second place for the same, on another disk or in another bucket: everything is put in both, and what cannot be read in one is read in the other; none: there is no copy",
 	},
 	{

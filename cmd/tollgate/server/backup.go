@@ -12,6 +12,8 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv"
 	"tollgate/rediskv/backup"
+	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/store"
 )
 
 func backupCommand(a *cli.App) *cobra.Command {
@@ -26,6 +28,9 @@ objects are compared as 'tollgate check' compares those in Redis.
 
 The copy has payments and configuration in the clear, and secrets encrypted with
 TOLLGATE_SECRET_KEY. Keep the copy where few can read it, and that key elsewhere.
+
+Set TOLLGATE_ARCHIVE_URL where there is an archive. It is read to compare the copy, and
+is not in it: copy its directory afterwards.
 
 Redis must allow SYNC; many services that run Redis for you do not. In a cluster, no
 slot may move meanwhile.
@@ -59,7 +64,12 @@ Exit codes: 0 a sound copy; 1 it is damaged, or has findings.`,
 			if err != nil {
 				return err
 			}
-			return o.verify(cmd.Context(), a, kept)
+			c := a.Config(cmd)
+			shelves := ReadShelves(c)
+			if err := c.Err(); err != nil {
+				return err
+			}
+			return o.verify(cmd.Context(), a, kept, shelves)
 		},
 	}
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print each finding and then the counts as a line of JSON")
@@ -77,7 +87,7 @@ func copyOptions(a *cli.App, url string) backup.Options {
 }
 
 func (o *backupOptions) run(ctx context.Context, a *cli.App, c *cli.Config, dir string) error {
-	url := c.Text("redis-url")
+	url, shelves := c.Text("redis-url"), ReadShelves(c)
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -88,11 +98,11 @@ func (o *backupOptions) run(ctx context.Context, a *cli.App, c *cli.Config, dir 
 	if err != nil {
 		return err
 	}
-	return o.verify(ctx, a, kept)
+	return o.verify(ctx, a, kept, shelves)
 }
 
 // verify checks a copy at the moment at which it was made.
-func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Copy) error {
+func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Copy, shelves []*shelf.Shelf) error {
 	if !o.asJSON {
 		size, orgs := int64(0), 0
 		for _, f := range kept.Files {
@@ -109,11 +119,16 @@ func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Cop
 	at := time.UnixMilli(int64(kept.TakenAt))
 	var all collected
 	w := all.walk("")
-	if err := kept.Check(ctx, copyOptions(a, ""), func() time.Time { return at }, w); err != nil {
-		return err
+	options := copyOptions(a, "")
+	options.Archive = func(s *store.Store) { UseArchive(s, shelves) }
+	err := kept.Check(ctx, options, func() time.Time { return at }, w)
+	if isArchive(err) && len(shelves) == 0 {
+		return errors.New("the copy is complete, and was not compared: some of its payments are in the archive. Set TOLLGATE_ARCHIVE_URL to where it is, and run 'tollgate backup verify'")
+	}
+	if err != nil {
+		return awayError(err)
 	}
 	show := checkOptions{asJSON: o.asJSON}
-	var err error
 	if o.asJSON {
 		err = show.printJSON(a, all.found, nil, summaryJSON{"summary", w.Looked, all.total, 0})
 	} else {
@@ -136,7 +151,8 @@ Redis until the restore has ended. If it dies, run it again with the same copy.
 Every partition then has a new history. Writes go on; access tokens and cursors of
 before are answered with 410 history_changed, which says since when changes are
 missing. Payouts wait for 'tollgate history accept': compare first with the payer
-which payouts it has been asked for.
+which payouts it has been asked for. Where there is an archive, run 'tollgate archive
+check --adopt' before you start them again.
 
 Exit codes: 0 restored; 1 refused or interrupted; 3 Redis is away.`,
 		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6380
