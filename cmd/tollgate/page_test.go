@@ -40,7 +40,7 @@ func TestPageNamesCommands(t *testing.T) {
 // withoutJSON are the commands that print nothing that a program would read, and why.
 var withoutJSON = map[string]string{
 	"serve": "runs", "work": "runs", "dev": "runs", "console": "runs", "help": "for people", "completion": "for shells", "settings": "a table of the README",
-	"rule check-module": "speaks JSON alone", "archive cat": "prints JSON alone",
+	"rule check-module": "speaks JSON alone", "archive cat": "prints JSON alone", "archive export": "prints JSON alone",
 	"key new client": "prints a JWK", "key new rule-signer": "prints a JWK", "key new signing": "prints a JWK", "key new secret": "prints a key",
 	"rule new": "writes files", "restore": "writes a Redis", "mcp": "speaks a protocol", "webhooks verify": "its exit code says it all",
 	"history": "is a group that shows one of its own",

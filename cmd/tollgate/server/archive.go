@@ -76,7 +76,7 @@ func archiveCommand(a *cli.App) *cobra.Command {
 days (TOLLGATE_ARCHIVE_AFTER) out of Redis into files under TOLLGATE_ARCHIVE_URL. The
 API answers them as before.`,
 	}
-	var asJSON, heal bool
+	var asJSON, heal, adopt bool
 	status := &cobra.Command{
 		Use: "status", Short: "What is in the archive, since when, in how many bytes", Args: cobra.NoArgs,
 		Example: "  tollgate archive status",
@@ -96,15 +96,21 @@ the manifest refers to are named, too; they are no error.
 With a copy (TOLLGATE_ARCHIVE_COPY) both are read. --heal writes what is missing or
 damaged in one of them again, from the other.
 
-Exit codes: 0 all of it is right, or healed; 1 something is missing or damaged; 3 Redis or the
-archive is away.`,
-		Example: "  tollgate archive check",
+After 'tollgate restore' of an older copy, the archive has lines that Redis does not
+have yet. --adopt takes them back into the manifest and then checks. It removes from
+Redis what a pack has in the same state. It names each payment of which Redis has
+another state, which stays. It can be run again. Stop every 'tollgate work' before.
+
+Exit codes: 0 all of it is right, or healed; 1 something is missing, damaged, or cannot
+be taken back; 3 Redis or the archive is away.`,
+		Example: "  tollgate archive check\n  tollgate archive check --adopt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
-				return archiveCheck(ctx, a, s, from, heal, asJSON)
+				return (&archiveChecking{a: a, from: from, heal: heal, adopt: adopt, asJSON: asJSON}).run(ctx, s.Partitions())
 			})
 		},
 	}
+	check.Flags().BoolVar(&adopt, "adopt", false, "take back what follows the lines of Redis, which was restored from an older copy")
 	check.Flags().BoolVar(&heal, "heal", false, "write what is missing or damaged again, from the copy")
 	check.Flags().BoolVar(&asJSON, "json", false, "print each finding and then the counts as a line of JSON")
 	cat := &cobra.Command{
@@ -126,7 +132,7 @@ captures and refunds as JSON. ID is that of any of them.`,
 			})
 		},
 	}
-	c.AddCommand(status, check, cat)
+	c.AddCommand(status, check, cat, archiveExport(a))
 	return c
 }
 
@@ -226,52 +232,5 @@ func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archiv
 		return err
 	}
 	_, err := fmt.Fprintf(a.Stdout, "\n%d payments in %d packs, %d bytes (%d a payment)\n", payments, packs, bytes, bytes/max(payments, 1))
-	return err
-}
-
-// findingText is a finding for people.
-func findingText(f archive.Finding) string {
-	text := f.File + ": " + cli.Printable(f.Message)
-	if f.Copy {
-		text = "copy: " + text
-	}
-	if f.Healed {
-		text += "; it was written again"
-	}
-	return text
-}
-
-func archiveCheck(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, heal, asJSON bool) error {
-	var all archive.Checked
-	wrong := 0
-	for p := range s.Partitions() {
-		var failed error
-		c, err := from.Check(ctx, p, heal, func(f archive.Finding) {
-			if !f.Orphan && !f.Healed {
-				wrong++
-			}
-			if asJSON {
-				failed = printLine(a, f)
-			} else {
-				_, failed = fmt.Fprintln(a.Stdout, findingText(f))
-			}
-		})
-		if err != nil {
-			return awayError(err)
-		}
-		if failed != nil {
-			return failed
-		}
-		all.Lines, all.Packs, all.Payments, all.Bytes = all.Lines+c.Lines, all.Packs+c.Packs, all.Payments+c.Payments, all.Bytes+c.Bytes
-	}
-	var err error
-	if asJSON {
-		err = printLine(a, all)
-	} else {
-		_, err = fmt.Fprintf(a.Stdout, "checked %d lines, %d packs, %d payments, %d bytes\n", all.Lines, all.Packs, all.Payments, all.Bytes)
-	}
-	if err == nil && wrong > 0 {
-		err = fmt.Errorf("%d files are missing or damaged", wrong)
-	}
 	return err
 }

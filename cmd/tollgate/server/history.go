@@ -150,7 +150,7 @@ After you put a volume or a file back by hand, no process may have noticed: use
   tollgate history accept --new --since 2026-11-24T03:00:00.000Z`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			from, err := parseSince(since)
+			from, err := instantFlag("--since", since)
 			if err != nil {
 				return err
 			}
@@ -165,15 +165,6 @@ After you put a volume or a file back by hand, no process may have noticed: use
 	f.StringVar(&since, "since", "", "with --new: from when on data may be missing, RFC 3339")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-func parseSince(text string) (at tollgate.Instant, err error) {
-	if text != "" {
-		if at, err = tollgate.ParseInstant(text); err != nil {
-			err = cli.UsageError(fmt.Errorf("--since: %w", err))
-		}
-	}
-	return at, err
 }
 
 func acceptHistories(ctx context.Context, a *cli.App, s *store.Store, partition int, anew bool, since tollgate.Instant, asJSON bool) error {
