@@ -30,7 +30,9 @@ func doctorCommand(a *cli.App) *cobra.Command {
 
 With TOLLGATE_REDIS_URL: the settings of serve and work, this machine's clock, and
 Redis with its version, role, persistence, eviction, memory and replicas, and
-whether it takes a write. It works on a Redis that takes no writes.
+whether it takes a write. It works on a Redis that takes no writes. With
+TOLLGATE_ARCHIVE_URL also the archive: whether it can be written and read, and
+has what Redis refers to.
 
 With TOLLGATE_URL and a client's key: whether the service answers and is ready, its
 clock, whether both sides know the same routes, your token and scopes, accounts and
@@ -38,8 +40,9 @@ rules that charge nothing, and each webhook endpoint: its state, what did not
 arrive, and whether it can be reached from this machine.
 
 Each line is ok, unknown (nobody says), warn or fail, and says what to do. Nothing
-is changed but a heartbeat in Redis. Exit code 1 when anything fails, 3 when Redis
-or the service cannot be reached.`,
+is changed but a heartbeat in Redis, and a file that is put into the archive and
+removed. Exit code 1 when anything fails, 3 when Redis or the service cannot be
+reached.`,
 		Example: `  tollgate doctor --redis-url redis://127.0.0.1:6379
   tollgate doctor --url https://pay.example
   tollgate doctor --json`,
@@ -126,6 +129,8 @@ func doctorRedis(ctx context.Context, a *cli.App, c *cli.Config) ([]health.Findi
 	}
 	if err == nil {
 		found = append(found, keysFinding(left.Keyring, tollgate.At(a.Clock())))
+		more, failed := archiveFindings(ctx, a, a.Config(c.Command), o)
+		found, err = append(found, more...), failed
 	}
 	return append(settingsFindings(c, left.Seal), found...), err
 }
