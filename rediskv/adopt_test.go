@@ -208,6 +208,10 @@ func TestAdopt(t *testing.T) {
 	if slices.ContainsFunc(rows, func(p tollgate.Payment) bool { return slices.Contains(l.fresh, p.ID) }) {
 		t.Error("a list has what was made after the copy")
 	}
+	if err := a.GiveBack(t.Context(), l.fresh[0], 100, false); testkit.Code(err) != "payment_state_invalid" {
+		t.Errorf("a refund of what no list has: %v", err)
+	}
+	l.taken(t, "refunded", a)
 	a.days(200)
 	if m := a.move(t); m < 2 {
 		t.Errorf("a worker moved %d", m)

@@ -275,14 +275,14 @@ func (a *adopting) compareCold(ctx context.Context, m *manifest, l *Line, one ro
 
 // listed reports whether the list of an organization's transactions has a payment, at the
 // place where it was put.
-func (a *adopting) listed(ctx context.Context, k rediskv.Space, row *payments.Archived) (is bool, err error) {
+func (s *Store) listed(ctx context.Context, k rediskv.Space, row *payments.Archived) (is bool, err error) {
 	if len(row.Transactions) == 0 {
 		return false, nil
 	}
 	first := row.Transactions[0] // the authorization
 	at := strconv.FormatInt(first.Position, 10)
-	err = a.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
-		members, err := a.db.Redis.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at}).Result()
+	err = s.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
+		members, err := s.db.Redis.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at}).Result()
 		is = slices.ContainsFunc(members, func(text string) bool { return ledger.MemberAt(text, first.Position).ID == first.Transaction.ID })
 		return err
 	})

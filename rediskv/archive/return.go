@@ -48,6 +48,12 @@ func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing 
 	if err != nil {
 		return s.db.Noticed(ctx, k, err)
 	}
+	// Restored from an older copy, Redis has no list of it and gives its places to others.
+	if listed, err := s.listed(ctx, k, a); err != nil {
+		return err
+	} else if !listed {
+		return &tollgate.Error{Code: tollgate.CodePaymentStateInvalid, Message: "This payment can only be read: Redis was restored from a copy that was made before it."}
+	}
 	if r, err = a.Records(k, s.db.Layout() >= rediskv.Compact); err != nil {
 		return err
 	}

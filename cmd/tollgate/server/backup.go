@@ -102,7 +102,7 @@ func (o *backupOptions) run(ctx context.Context, a *cli.App, c *cli.Config, dir 
 }
 
 // verify checks a copy at the moment at which it was made.
-func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Copy, shelves []*shelf.Shelf) error {
+func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Copy, shelves []shelf.Shelf) error {
 	if !o.asJSON {
 		size, orgs := int64(0), 0
 		for _, f := range kept.Files {
