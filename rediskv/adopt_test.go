@@ -66,7 +66,7 @@ func (a *archived) restored(t testing.TB, copied map[string]any) *archived {
 			must(t, history.Put(ctx, raw, key, was.Restored(a.NewID(tollgate.PrefixHistory), a.Now(), a.Now(), true)))
 		}
 	}
-	b := &archived{fixture: a.with(t, rediskv.Options{}), dir: a.dir, copied: a.copied}
+	b := &archived{fixture: a.with(t, rediskv.Options{}), at: a.at, copied: a.copied}
 	b.open(t, archive.Options{})
 	return b
 }
@@ -100,7 +100,7 @@ type lost struct {
 
 func loseArchive(t *testing.T, o archive.Options) *lost {
 	t.Helper()
-	l := &lost{archived: &archived{fixture: newFixture(t), dir: t.TempDir()}}
+	l := &lost{archived: &archived{fixture: newFixture(t), at: directory(t)}}
 	return l.play(t, o)
 }
 
@@ -266,7 +266,7 @@ func TestAdoptBesideAWorker(t *testing.T) {
 	for _, step := range []string{"compared", "added", "removed"} {
 		l := loseArchive(t, archive.Options{Rows: 4})
 		a := l.restored(t, l.copied)
-		b := &archived{fixture: a.fixture, dir: l.dir}
+		b := &archived{fixture: a.fixture, at: l.at}
 		b.open(t, archive.Options{})
 		a.stepped(t, step, func() { b.move(t) })
 		_, err := a.adopt(t.Context(), func(archive.Finding) {})
@@ -354,7 +354,7 @@ func TestAdoptBrokenChain(t *testing.T) {
 			if len(lines) < 3 {
 				t.Fatalf("%d lines", len(lines))
 			}
-			broken := filepath.Join(l.dir, file(lines[1]))
+			broken := filepath.Join(pathOf(l.at), file(lines[1]))
 			whole, err := os.ReadFile(broken)
 			must(t, err)
 			must(t, breaks(broken))
@@ -389,14 +389,14 @@ func TestAdoptBrokenChain(t *testing.T) {
 // With a copy, a file that only one of both has is put into the other one before its line is
 // taken back.
 func TestAdoptFromTheCopy(t *testing.T) {
-	l := &lost{archived: &archived{fixture: newFixture(t), dir: t.TempDir(), copied: t.TempDir()}}
+	l := &lost{archived: &archived{fixture: newFixture(t), at: directory(t), copied: directory(t)}}
 	l.play(t, archive.Options{Rows: 4})
 	a := l.restored(t, l.copied)
 	lines := l.behind(t, a)
 	pack := fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, lines[0].Payments.SHA256)
-	must(t, os.Remove(filepath.Join(l.dir, lines[0].Name())))
-	must(t, os.Remove(filepath.Join(l.dir, pack)))
-	must(t, os.Remove(filepath.Join(l.archived.copied, lines[1].Name())))
+	must(t, os.Remove(filepath.Join(pathOf(l.at), lines[0].Name())))
+	must(t, os.Remove(filepath.Join(pathOf(l.at), pack)))
+	must(t, os.Remove(filepath.Join(pathOf(l.archived.copied), lines[1].Name())))
 	var healed []string
 	_, err := a.adopt(t.Context(), func(f archive.Finding) {
 		if f.Healed {
@@ -434,7 +434,7 @@ func TestAdoptFork(t *testing.T) {
 		lines := l.behind(t, a)
 		c.fork(a, lines[:3])
 		for _, line := range lines[3:] {
-			must(t, os.Remove(filepath.Join(l.dir, line.Name())))
+			must(t, os.Remove(filepath.Join(pathOf(l.at), line.Name())))
 		}
 		n, err := a.adopt(t.Context(), func(archive.Finding) {})
 		if err != nil || n.Lines != c.lines {
@@ -476,7 +476,7 @@ func TestAdoptAnothersArchive(t *testing.T) {
 	b = a.restored(t, copied)
 	lines := (&lost{archived: a}).behind(t, b)
 	b.beside(t, lines[0], func(line *archive.Line) { line.HistoryID = "his_00000000000000000000000000" })
-	must(t, os.Remove(filepath.Join(a.dir, lines[0].Name())))
+	must(t, os.Remove(filepath.Join(pathOf(a.at), lines[0].Name())))
 	n, err = b.adopt(t.Context(), func(archive.Finding) {})
 	if err != nil || n != (archive.Adopted{}) || b.hot(t, []string{p.ID}) != 1 {
 		t.Errorf("another's: %+v, %v", n, err)

@@ -112,6 +112,7 @@ func percentiles(b *testing.B, took []time.Duration) {
 // as politely as a real one, and while it is stopped: the two in turn, each for 300 ms.
 func BenchmarkCreateWhileArchiving(b *testing.B) {
 	f := newFixtureAt(b, redistest.Single(b).URL)
+	f.DB.Wall = time.Now
 	var gate sync.Mutex
 	var stopped atomic.Bool
 	a := f.archived(b, archive.Options{Rows: 1000, Rest: archive.Rest, Step: func(int, string) {

@@ -115,10 +115,10 @@ func TestArchiveExportBesideAWorker(t *testing.T) {
 	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.settled(t)
 	f.days(120)
-	b := &archived{fixture: f, dir: a.dir}
+	b := &archived{fixture: f, at: a.at}
 	b.open(t, archive.Options{})
 	// Redis is asked for it behind the manifest: a worker moves it in between.
-	c := &archived{fixture: f.with(t, rediskv.Options{}), dir: a.dir}
+	c := &archived{fixture: f.with(t, rediskv.Options{}), at: a.at}
 	c.Redis.AddHook(beforeExists(sync.OnceFunc(func() {
 		if n := b.move(t); n != 2 {
 			t.Errorf("%d were moved", n)
@@ -170,7 +170,7 @@ func TestArchiveExportDamaged(t *testing.T) {
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
-	newer := filepath.Join(a.dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[1].Partition, lines[1].Payments.SHA256))
+	newer := filepath.Join(pathOf(a.at), fmt.Sprintf("packs/p%02d/%s.pack", lines[1].Partition, lines[1].Payments.SHA256))
 	must(t, os.Remove(newer))
 	a.open(t, archive.Options{})
 	ids, _, n, found := a.exported(t, archive.ExportQuery{})
@@ -178,7 +178,7 @@ func TestArchiveExportDamaged(t *testing.T) {
 		t.Errorf("%d were exported, %+v, %+v", len(ids), n, found)
 	}
 	// A frame of the older one: the rest of it is read.
-	older := filepath.Join(a.dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, lines[0].Payments.SHA256))
+	older := filepath.Join(pathOf(a.at), fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, lines[0].Payments.SHA256))
 	text, err := os.ReadFile(older)
 	must(t, err)
 	text[100] ^= 1

@@ -24,6 +24,9 @@ type place func(t testing.TB) string
 
 func directory(t testing.TB) string { return "file://" + t.TempDir() }
 
+// pathOf is the path of a directory.
+func pathOf(at string) string { return strings.TrimPrefix(at, "file://") }
+
 func bucket(t testing.TB) string { return s3test.New(t).At("/archive") }
 
 // onShelves plays a test on each kind of shelf.

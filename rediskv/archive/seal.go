@@ -34,7 +34,7 @@ import (
 const unfinished = 24 * time.Hour
 
 // together is how many payments are read, or removed, by one script, which others wait for:
-// some 0.2 ms.
+// some 0.3 ms.
 const together = 5
 
 type (
