@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -161,16 +160,14 @@ func (a *adopting) compare(ctx context.Context, m *manifest, l *Line) error {
 		if err != nil {
 			return err
 		}
-		var some []rowOf
-		for id, text := range f.Rows() {
-			one := rowOf{chosen{id: id}, text}
-			if one.org, err = organizationOf(text); err != nil {
-				return err
-			}
+		some, err := rowsOf(f)
+		if err != nil {
+			return err
+		}
+		for _, one := range some {
 			if a.db.Partition(one.org) != a.partition {
-				return fmt.Errorf("%w: %s is of an organization of another partition", errOther, id)
+				return fmt.Errorf("%w: %s is of an organization of another partition", errOther, one.id)
 			}
-			some = append(some, one)
 		}
 		for few := range slices.Chunk(some, together) {
 			if err := a.compareSome(ctx, m, l, few); err != nil {
@@ -179,21 +176,6 @@ func (a *adopting) compare(ctx context.Context, m *manifest, l *Line) error {
 		}
 	}
 	return nil
-}
-
-// rowOf is a row of a pack.
-type rowOf struct {
-	chosen
-	text []byte
-}
-
-// organizationOf is whose payment a row has.
-func organizationOf(row []byte) (string, error) {
-	var of struct {
-		Organization string `json:"organization_id"`
-	}
-	err := json.Unmarshal(row, &of)
-	return of.Organization, err
 }
 
 func (a *adopting) compareSome(ctx context.Context, m *manifest, l *Line, some []rowOf) error {

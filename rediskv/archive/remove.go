@@ -2,16 +2,12 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
 
 	"tollgate"
 	"tollgate/rediskv"
-	"tollgate/rediskv/packs"
-	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/script"
 )
@@ -57,71 +53,59 @@ func (s *Store) end(ctx context.Context, l *Line) error {
 // removeAgain is removeAll behind a worker that has died: each payment of the pack is read
 // and compared first.
 func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error) {
-	for _, on := range s.Shelves {
-		n, failed := s.removeFrom(ctx, on, l)
-		if moved += n; failed == nil {
-			return moved, nil
-		}
-		err = cmp.Or(err, failed)
-	}
-	return moved, err
-}
-
-func (s *Store) removeFrom(ctx context.Context, on shelf.Shelf, l *Line) (moved int, err error) {
-	object, err := on.Read(ctx, packName(l.Partition, l.Payments.SHA256))
+	w := s.walk(l)
+	defer w.close()
+	frames, err := w.frames(ctx)
 	if err != nil {
 		return 0, unavailable(err)
 	}
-	defer object.Close()
-	pack, err := packs.Open(ctx, readAhead(object), object.Size())
-	if err != nil {
-		return 0, unavailable(err)
-	}
-	for n := range pack.Index().Frames {
-		f, err := pack.Frame(ctx, n)
+	for n := range frames {
+		f, err := w.frame(ctx, n)
 		if err != nil {
 			return moved, unavailable(err)
 		}
-		var some []removal
-		for id, row := range f.Rows() {
-			one, there, err := s.removalOf(ctx, l, id, row)
+		rows, err := rowsOf(f)
+		if err != nil {
+			return moved, err
+		}
+		for few := range slices.Chunk(rows, together) {
+			some, err := s.removals(ctx, l, few)
 			if err != nil {
 				return moved, conflict(err)
 			}
-			if there {
-				some = append(some, one)
+			count, err := s.removeSome(ctx, l, some)
+			if moved += count; err != nil {
+				return moved, conflict(err)
 			}
-		}
-		count, err := s.removeSome(ctx, l, some)
-		if moved += count; err != nil {
-			return moved, conflict(err)
 		}
 	}
 	return moved, conflict(s.end(ctx, l))
 }
 
-// removalOf is a row's payment as Redis has it, if it is there: without a digest where it is
-// not what the row has.
-func (s *Store) removalOf(ctx context.Context, l *Line, id string, row []byte) (one removal, there bool, err error) {
-	var of struct {
-		Organization string `json:"organization_id"`
+// removals are the payments of some rows that Redis has: without a digest where it has
+// another state of one.
+func (s *Store) removals(ctx context.Context, l *Line, rows []rowOf) (some []removal, err error) {
+	ask := make([]chosen, len(rows))
+	for i := range rows {
+		ask[i] = rows[i].chosen
 	}
-	if err := json.Unmarshal(row, &of); err != nil {
-		return one, false, err
-	}
-	one.chosen = chosen{id, of.Organization}
-	found, err := s.read(ctx, l.Partition, l.Number, []chosen{one.chosen})
-	if err != nil || len(found[0].Payment) == 0 {
-		return one, false, err
-	}
-	a, err := payments.ArchivedOf(s.db.Space(one.org), id, &found[0].Records)
+	found, err := s.read(ctx, l.Partition, l.Number, ask)
 	if err != nil {
-		return one, true, nil // damage stays, for a check to find
+		return nil, err
 	}
-	if text, err := a.Row(); err == nil && bytes.Equal(text, row) {
-		one.digest = found[0].digest
+	for i, one := range rows {
+		if len(found[i].Payment) == 0 {
+			continue
+		}
+		r := removal{chosen: one.chosen}
+		if a, err := payments.ArchivedOf(s.db.Space(one.org), one.id, &found[i].Records); err == nil { // damage stays, for a check to find
+			if text, err := a.Row(); err == nil && bytes.Equal(text, one.text) {
+				r.digest = found[i].digest
+			}
+		}
+		some = append(some, r)
 	}
-	return one, true, nil
+	return some, nil
 }
 
 // removeSome removes payments, those that are still as they were read.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"tollgate/rediskv/packs"
 )
 
@@ -43,7 +45,7 @@ func (w *walked) read(ctx context.Context, shelf int) (*packs.Pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	pack, err := packs.Open(ctx, object, object.Size())
+	pack, err := packs.Open(ctx, readAhead(object), object.Size())
 	if err == nil {
 		err = isOf(pack.Index(), w.l.Payments)
 	}
@@ -87,4 +89,31 @@ func (w *walked) frame(ctx context.Context, n int) (f *packs.Frame, err error) {
 		err = cmp.Or(err, failed)
 	}
 	return nil, err
+}
+
+// rowOf is a row of a pack.
+type rowOf struct {
+	chosen
+	text []byte
+}
+
+// rowsOf are the rows of a frame.
+func rowsOf(f *packs.Frame) (all []rowOf, err error) {
+	for id, text := range f.Rows() {
+		one := rowOf{chosen{id: id}, text}
+		if one.org, err = organizationOf(text); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// organizationOf is whose payment a row has.
+func organizationOf(row []byte) (string, error) {
+	var of struct {
+		Organization string `json:"organization_id"`
+	}
+	err := json.Unmarshal(row, &of)
+	return of.Organization, err
 }

@@ -68,7 +68,7 @@ func playYears(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	defer server.kill()
-	if o.archiveDir, err = os.MkdirTemp(o.dir, "archive-*"); err != nil {
+	if o.archiveDir, err = os.MkdirTemp(server.dir, "archive-*"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(o.archiveDir)

@@ -63,7 +63,7 @@ func UseArchive(s *store.Store, on []shelf.Shelf) *archive.Store {
 	if len(on) == 0 {
 		return nil
 	}
-	a := archive.New(s.DB, archive.Options{Shelves: on, Scratch: os.TempDir(), Rest: archive.Rest})
+	a := archive.New(s.DB, archive.Options{Shelves: on, Scratch: os.TempDir()})
 	s.UseArchive(a)
 	return a
 }

@@ -15,6 +15,7 @@ import (
 	"tollgate/handlers/worker"
 	"tollgate/handlers/worker/hook"
 	"tollgate/rediskv"
+	"tollgate/rediskv/archive"
 	"tollgate/rediskv/health"
 	"tollgate/rediskv/store"
 )
@@ -79,6 +80,9 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	}
 	o.metrics.WatchRedis(store)
 	packs := UseArchive(store, o.shelves)
+	if packs != nil {
+		packs.Rest = archive.Rest
+	}
 	w, err := worker.New(worker.Config{
 		Pay: pay, Witness: witness, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
 		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate, Slots: slots,
