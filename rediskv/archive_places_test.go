@@ -197,9 +197,10 @@ func TestArchiveRequests(t *testing.T) {
 	if n := a.move(t); n != len(ids) {
 		t.Fatalf("%d were moved", n)
 	}
-	pack, line := []string{"GET", "PUT", "GET range", "GET range"}, []string{"GET", "PUT"}                 // each is looked for, put, and a pack is read back
-	next := []string{"GET range"}                                                                          // turn, which looks whether the archive is there
-	if want, is := slices.Concat(pack, pack[:3], line, next), server.Requests(); !slices.Equal(is, want) { // the parts come with their opening
+	pack, line := []string{"GET", "PUT", "GET range", "GET range"}, []string{"GET", "PUT"}                        // each is looked for, put, and a pack is read back
+	next := []string{"GET range"}                                                                                 // turn, which looks whether the archive is there
+	looks := []string{"GET", "GET"}                                                                               // for lines that Redis does not have: at first, and before a pack
+	if want, is := slices.Concat(looks, pack, pack[:3], line, next), server.Requests(); !slices.Equal(is, want) { // the parts come with their opening
 		t.Errorf("moving: the requests are %q, want %q", is, want)
 	}
 	server.Fail(func(w http.ResponseWriter, r *http.Request, right http.Handler) {

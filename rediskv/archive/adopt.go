@@ -34,7 +34,11 @@ type Adopted struct {
 // that an earlier line has is put back into Redis first. Each step can be repeated. Where a
 // worker adds a line meanwhile, it ends.
 func (s *Store) Adopt(ctx context.Context, partition int, found func(Finding)) (Adopted, error) {
-	a := &adopting{Store: s, partition: partition, found: found}
+	return s.adopt(ctx, &adopting{Store: s, partition: partition, found: found})
+}
+
+func (s *Store) adopt(ctx context.Context, a *adopting) (Adopted, error) {
+	partition := a.partition
 	m, err := s.manifest(ctx, partition, true)
 	if err != nil {
 		return a.count, err
@@ -56,9 +60,12 @@ func (s *Store) Adopt(ctx context.Context, partition int, found func(Finding)) (
 			return a.count, err
 		}
 		if m.last()+1 != l.Number || m.digest() != l.Previous {
-			return a.count, faster(partition)
+			return a.count, fasterError(partition)
 		}
-		if goes, err := a.adopt(ctx, m, l); err != nil || !goes {
+		if a.had != nil && !a.had(l.HistoryID) {
+			break
+		}
+		if goes, err := a.take(ctx, m, l); err != nil || !goes {
 			return a.count, err
 		}
 	}
@@ -78,14 +85,68 @@ func (a *adopting) settled(ctx context.Context) (*manifest, error) {
 		return nil, err
 	}
 	if m, err = a.manifest(ctx, a.partition, true); err == nil && m.done < m.last() {
-		err = faster(a.partition)
+		err = fasterError(a.partition)
 	}
 	return m, err
 }
 
-// faster says that a worker has added a line, or begun a history, meanwhile.
-func faster(partition int) error {
-	return fmt.Errorf("a worker added another line in partition %d meanwhile: stop every 'tollgate work', and run this again", partition)
+// fasterError says that a worker has added a line in a partition, or begun a history,
+// meanwhile.
+type fasterError int
+
+func (e fasterError) Error() string {
+	return fmt.Sprintf("a worker added another line in partition %d meanwhile: stop every 'tollgate work', and run this again", int(e))
+}
+
+// catchUp is Adopt of a worker, before it makes a line of its own: of the lines that a worker
+// put on the shelves before it died, or before Redis was put back from a copy. Lines of a
+// history that this Redis has not had are for a person to judge: whoever has tried a copy of
+// Redis elsewhere may have put them there.
+func (s *Store) catchUp(ctx context.Context, partition int, m **manifest) (moved int, err error) {
+	next := fmt.Sprintf("manifest/p%02d/%06d-", partition, (*m).last()+1)
+	there := false
+	for _, on := range s.Shelves {
+		list, err := on.List(ctx, next)
+		if err != nil {
+			return 0, unavailable(err)
+		}
+		there = there || len(list) > 0
+	}
+	if !there {
+		return 0, nil
+	}
+	b, err := s.follow(ctx, partition, *m)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range b.torn { // a line in its place would keep those from being taken back that follow it
+		if strings.HasPrefix(name, next) {
+			return 0, unavailable(fmt.Errorf("%s: %s", name, b.told[name]))
+		}
+	}
+	told := ""
+	a := &adopting{Store: s, partition: partition, found: func(f Finding) {
+		if s.db.Log.Warn("archive", "partition", f.Partition, "line", f.Line, "file", f.File, "payment", f.Payment, "message", f.Message); !f.Note && !f.Healed {
+			told = f.Message
+		}
+	}}
+	if a.had, err = s.histories(ctx, partition); err != nil {
+		return 0, err
+	}
+	n, err := s.adopt(ctx, a)
+	if _, is := errors.AsType[fasterError](err); is {
+		err = nil
+	}
+	if err == nil {
+		*m, err = s.manifest(ctx, partition, true)
+	}
+	if err == nil && told != "" { // as above
+		err = unavailable(errors.New(told))
+	}
+	if n.Lines > 0 {
+		s.db.Log.Info("lines of the archive were taken back", "partition", partition, "lines", n.Lines, "payments", n.Payments, "removed", n.Removed, "kept", n.Kept, "unlisted", n.Unlisted)
+	}
+	return int(n.Removed), err
 }
 
 // adopting takes lines of a partition back.
@@ -93,11 +154,12 @@ type adopting struct {
 	*Store
 	partition int
 	found     func(Finding)
+	had       func(history string) bool // which histories' lines are taken back; nil: all
 	count     Adopted
 }
 
-// adopt takes a line back that follows a manifest; false where it cannot be, which is told.
-func (a *adopting) adopt(ctx context.Context, m *manifest, l *Line) (done bool, err error) {
+// take takes a line back that follows a manifest; false where it cannot be, which is told.
+func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, err error) {
 	if whole, err := a.shelve(ctx, l); err != nil || !whole {
 		return false, err
 	}
@@ -120,7 +182,7 @@ func (a *adopting) adopt(ctx context.Context, m *manifest, l *Line) (done bool, 
 		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), &choice{})
 	}
 	if errors.Is(err, rediskv.ErrConflict) || errors.Is(err, rediskv.ErrStale) {
-		err = faster(a.partition)
+		err = fasterError(a.partition)
 	}
 	if err != nil {
 		return false, err

@@ -60,6 +60,8 @@ type Store struct {
 	kept  *lru.Cache[keptKey, *ledger.Records] // what was read last: nobody changes it
 	lock  sync.Mutex
 	known map[int]*manifest // by partition
+	// caught says of which partitions the shelves were looked at for lines that Redis does not have.
+	caught map[int]bool
 }
 
 // New returns the archive of a database that is on a shelf.
@@ -71,7 +73,7 @@ func New(db *rediskv.DB, o Options) *Store {
 		o.Rows = defaultRows
 	}
 	kept, _ := lru.New[keptKey, *ledger.Records](mostKept)
-	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), kept: kept, known: map[int]*manifest{}}
+	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), kept: kept, known: map[int]*manifest{}, caught: map[int]bool{}}
 }
 
 // mostKept is how many payments are kept as they were read: a few kilobytes each. A check

@@ -21,6 +21,7 @@ type branch struct {
 	lines []*Line           // each follows the one before
 	told  map[string]string // by file: what is to be said of it
 	wrong map[string]bool   // by file: a person is to decide, or to put a file back
+	torn  []string          // files of lines that are not what their names say
 }
 
 // candidates are lines on the shelves, by the line that they follow: its digest.
@@ -88,6 +89,7 @@ func (s *Store) candidates(ctx context.Context, partition int, m *manifest, b *b
 		l, err := s.lineAt(ctx, partition, name)
 		if errors.Is(err, errOther) {
 			b.told[name], b.wrong[name] = fmt.Sprintf("%s; no line can be taken back that follows it", trimmed(err)), true
+			b.torn = append(b.torn, name)
 			continue
 		}
 		if err != nil {
@@ -136,18 +138,26 @@ func (s *Store) ours(ctx context.Context, partition int, lines []*Line, b *branc
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	now, err := s.db.Histories.Reread(ctx, partition)
+	had, err := s.histories(ctx, partition)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range lines {
-		if l.HistoryID == now.ID || l.HistoryID == now.First || slices.ContainsFunc(now.Past, func(p history.Past) bool { return p.ID == l.HistoryID }) {
+		if had(l.HistoryID) {
 			ours = append(ours, l)
 			continue
 		}
 		b.told[l.Name()] = fmt.Sprintf("no line of the manifest refers to it: it was made in history %s, which this Redis has not had", l.HistoryID)
 	}
 	return ours, nil
+}
+
+// histories says which ones a partition of Redis has had.
+func (s *Store) histories(ctx context.Context, partition int) (had func(id string) bool, err error) {
+	now, err := s.db.Histories.Reread(ctx, partition)
+	return func(id string) bool {
+		return id == now.ID || id == now.First || slices.ContainsFunc(now.Past, func(p history.Past) bool { return p.ID == id })
+	}, err
 }
 
 // choose is the one of several lines that counts, if any does.

@@ -84,6 +84,18 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 			}
 		}
 	}
+	s.lock.Lock()
+	caught := s.caught[partition]
+	s.lock.Unlock()
+	if !caught { // once, so that what was lost with Redis is read again soon; then before each pack
+		n, err := s.catchUp(ctx, partition, &m)
+		if moved += n; err != nil || m.done < m.last() {
+			return moved, err
+		}
+		s.lock.Lock()
+		s.caught[partition] = true
+		s.lock.Unlock()
+	}
 	n, err := s.makePack(ctx, partition, orgs, m, after, now.ID)
 	return moved + n, err
 }
@@ -94,6 +106,10 @@ func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *m
 	c, err := s.choose(ctx, orgs, before)
 	if err != nil || !c.due(before, after) {
 		return 0, err
+	}
+	last := m.last()
+	if n, err := s.catchUp(ctx, partition, &m); err != nil || m.last() != last { // what was chosen may be in there
+		return n, err
 	}
 	p, err := s.seal(ctx, partition, m.last(), c, before)
 	if err != nil {

@@ -97,8 +97,8 @@ With a copy (TOLLGATE_ARCHIVE_COPY) both are read. --heal writes what is missing
 damaged in one of them again, from the other.
 
 After 'tollgate restore' of an older copy, the archive has lines that Redis does not
-have yet. --adopt takes them back into the manifest and then checks. It removes from
-Redis what a pack has in the same state. It names each payment of which Redis has
+have yet. 'tollgate work' takes them back when it starts. --adopt does it by hand, and
+then checks. It removes from Redis what a pack has in the same state. It names each payment of which Redis has
 another state, which stays. It can be run again. Stop every 'tollgate work' before.
 
 Exit codes: 0 all of it is right, or healed; 1 something is missing, damaged, or cannot

@@ -151,8 +151,9 @@ Redis until the restore has ended. If it dies, run it again with the same copy.
 Every partition then has a new history. Writes go on; access tokens and cursors of
 before are answered with 410 history_changed, which says since when changes are
 missing. Payouts wait for 'tollgate history accept': compare first with the payer
-which payouts it has been asked for. Where there is an archive, run 'tollgate archive
-check --adopt' before you start them again.
+which payouts it has been asked for. Where there is an archive, 'tollgate work' takes
+back what was moved since the copy was made; 'tollgate archive check --adopt' does that
+by hand, before you start it.
 
 Exit codes: 0 restored; 1 refused or interrupted; 3 Redis is away.`,
 		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6380
