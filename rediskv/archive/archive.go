@@ -78,7 +78,7 @@ func New(db *rediskv.DB, o Options) *Store {
 
 // mostKept is how many payments are kept as they were read: a few kilobytes each. A check
 // reads each of them for each of its transactions, and for each list that has these.
-const mostKept = 4096
+const mostKept = 1024
 
 // keptKey is a payment in a pack, by what its identifiers share.
 type keptKey struct{ org, pack, of string }
