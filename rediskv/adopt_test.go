@@ -305,7 +305,6 @@ func TestWorkerCatchesUp(t *testing.T) {
 	}
 
 	a = l.restored(t, l.copied)
-	a = l.restored(t, l.copied)
 	line := l.behind(t, a)[0]
 	broken := filepath.Join(pathOf(l.at), line.Name())
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))
