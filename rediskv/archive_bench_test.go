@@ -15,20 +15,26 @@ import (
 	"tollgate/rediskv/redistest"
 )
 
+// longAgo makes payments, each captured and settled, and has months pass.
+func (f *fixture) longAgo(b *testing.B, random *rand.Rand, n int) (ids []string) {
+	b.Helper()
+	for range n {
+		ids = append(ids, f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic).ID)
+		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
+	}
+	f.settled(b)
+	f.settled(b)
+	f.days(120)
+	return ids
+}
+
 // BenchmarkArchive moves payments, each captured and settled, to the archive. It reports the
 // processor time of each, and its bytes in packs.
 func BenchmarkArchive(b *testing.B) {
 	server := redistest.Single(b)
 	f := newFixtureAt(b, server.URL)
 	a := f.archived(b, archive.Options{})
-	random := rand.New(rand.NewPCG(18, 3))
-	for range b.N {
-		f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic)
-		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
-	}
-	f.settled(b)
-	f.settled(b)
-	f.days(120)
+	f.longAgo(b, rand.New(rand.NewPCG(18, 3)), b.N)
 	own := func() float64 {
 		var used syscall.Rusage
 		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
@@ -63,14 +69,7 @@ func BenchmarkReadArchived(b *testing.B) {
 	a := f.archived(b, archive.Options{})
 	random := rand.New(rand.NewPCG(18, 6))
 	const many = 3000
-	var ids []string
-	for range many {
-		ids = append(ids, f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic).ID)
-		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
-	}
-	f.settled(b)
-	f.settled(b)
-	f.days(120)
+	ids := f.longAgo(b, random, many)
 	reads := func(b *testing.B) {
 		b.Run("id", func(b *testing.B) {
 			took := make([]time.Duration, 0, b.N)
@@ -121,14 +120,7 @@ func BenchmarkCreateWhileArchiving(b *testing.B) {
 		stopped.Store(false)
 		gate.Unlock()
 	}})
-	random := rand.New(rand.NewPCG(18, 9))
-	for range b.N {
-		f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic)
-		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
-	}
-	f.settled(b)
-	f.settled(b)
-	f.days(120)
+	f.longAgo(b, rand.New(rand.NewPCG(18, 9)), b.N)
 	live := &fixture{Shop: f.Another(b, nil)}
 	var worker sync.WaitGroup
 	done := make(chan struct{})

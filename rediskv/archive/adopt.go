@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
@@ -241,11 +240,7 @@ func (a *adopting) compare(ctx context.Context, m *manifest, l *Line) error {
 }
 
 func (a *adopting) compareSome(ctx context.Context, m *manifest, l *Line, some []rowOf) error {
-	ask := make([]chosen, len(some))
-	for i := range some {
-		ask[i] = some[i].chosen
-	}
-	hot, err := a.read(ctx, a.partition, m.last(), ask)
+	hot, err := a.readThose(ctx, a.partition, m.last(), some)
 	if err != nil {
 		return err
 	}
@@ -335,12 +330,7 @@ func (s *Store) listed(ctx context.Context, k rediskv.Space, row *payments.Archi
 
 // newest is the row of a payment in the last line that has it; nil: none has.
 func (s *Store) newest(ctx context.Context, m *manifest, id string) ([]byte, error) {
-	made, _ := tollgate.IDTime(id)
-	at := tollgate.At(made)
-	for _, l := range slices.Backward(m.lines) {
-		if at < l.From || at > l.Until {
-			continue
-		}
+	for l := range m.mayHave(id) {
 		if row, err := s.rowIn(ctx, l, id); row != nil || err != nil {
 			return row, err
 		}

@@ -31,7 +31,7 @@ type Exported struct {
 }
 
 // Export gives the newest row of each payment in the archive that Redis does not have, in
-// the order of partitions and identifiers. It has one frame of each pack in memory whose
+// the order of partitions and identifiers. It has a window of each pack in memory whose
 // identifiers overlap. found is told of what cannot be read; the rest goes on.
 func (s *Store) Export(ctx context.Context, q ExportQuery, row func([]byte) error, found func(Finding)) (n Exported, err error) {
 	for p := range s.db.Partitions() {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -109,6 +111,20 @@ func (m *manifest) digest() string {
 		return ""
 	}
 	return m.lines[len(m.lines)-1].digest()
+}
+
+// mayHave are the lines whose packs may have the payment that an identifier belongs to, the
+// newest first.
+func (m *manifest) mayHave(id string) iter.Seq[*Line] {
+	return func(yield func(*Line) bool) {
+		made, is := tollgate.IDTime(id)
+		at := tollgate.At(made)
+		for _, l := range slices.Backward(m.lines) {
+			if is && at >= l.From && at <= l.Until && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // staleAfter is for how long a manifest is used that was read: a payment is in a later pack

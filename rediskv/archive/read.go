@@ -52,16 +52,8 @@ func (s *Store) Payments(ctx context.Context, k rediskv.Space, ids []string) (ma
 
 // lookUp looks for the payment that an identifier belongs to, in the newest pack that has it.
 func (s *Store) lookUp(ctx context.Context, k rediskv.Space, m *manifest, id string) (*ledger.Records, error) {
-	made, ok := tollgate.IDTime(id)
-	if !ok {
-		return nil, nil
-	}
-	at := tollgate.At(made)
 	of, _, _ := tollgate.NumberIn(id)
-	for _, l := range slices.Backward(m.lines) {
-		if at < l.From || at > l.Until {
-			continue
-		}
+	for l := range m.mayHave(id) {
 		kept := keptKey{k.Org, l.Payments.SHA256, of}
 		if r, is := s.kept.Get(kept); is {
 			return r, nil
@@ -140,20 +132,12 @@ func recordsOf(k rediskv.Space, row []byte) (*ledger.Records, error) {
 // Row is what the archive has of the payment that an identifier belongs to, as JSON, from
 // the newest pack that has it; nil where none does. It is asked by whoever runs the service.
 func (s *Store) Row(ctx context.Context, id string) ([]byte, *Line, error) {
-	made, ok := tollgate.IDTime(id)
-	if !ok {
-		return nil, nil, nil
-	}
-	at := tollgate.At(made)
 	for p := range s.db.Partitions() {
 		m, err := s.manifest(ctx, p, true)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, l := range slices.Backward(m.lines) {
-			if at < l.From || at > l.Until {
-				continue
-			}
+		for l := range m.mayHave(id) {
 			if row, err := s.rowIn(ctx, l, id); row != nil || err != nil {
 				return row, l, err
 			}

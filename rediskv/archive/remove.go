@@ -85,11 +85,7 @@ func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error)
 // removals are the payments of some rows that Redis has: without a digest where it has
 // another state of one.
 func (s *Store) removals(ctx context.Context, l *Line, rows []rowOf) (some []removal, err error) {
-	ask := make([]chosen, len(rows))
-	for i := range rows {
-		ask[i] = rows[i].chosen
-	}
-	found, err := s.read(ctx, l.Partition, l.Number, ask)
+	found, err := s.readThose(ctx, l.Partition, l.Number, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,15 @@ func rowsOf(f *packs.Frame) (all []rowOf, err error) {
 	return all, nil
 }
 
+// readThose is read of the payments that rows have.
+func (s *Store) readThose(ctx context.Context, partition int, last int64, rows []rowOf) ([]whole, error) {
+	some := make([]chosen, len(rows))
+	for i := range rows {
+		some[i] = rows[i].chosen
+	}
+	return s.read(ctx, partition, last, some)
+}
+
 // organizationOf is whose payment a row has.
 func organizationOf(row []byte) (string, error) {
 	var of struct {
