@@ -73,33 +73,34 @@ func TestTurnsGoRound(t *testing.T) {
 	for _, one := range []struct {
 		resource, method, path string
 		body                   func(n int) string
-		atOnce, status         int
+		atOnce, status, turns  int // turns: that the request takes, one after the other
 	}{
-		{"reads", "GET", "/v1/transactions?status=authorized,available&payee=other.example", none, 2, 200},
-		{"reads", "GET", "/v1/events?types=payment.*", none, 2, 200},
-		{"reads", "GET", "/v1/events?wait=1&types=payment.*", none, 2, 200},
-		{"reads", "GET", "/v1/events/evt_" + event[:26], none, 2, 200},
-		{"reads", "GET", "/v1/events/evt_" + strings.Repeat("0", 26), none, 2, 404},
-		{"reads", "GET", "/v1/webhooks", none, 2, 200},
-		{"reads", "GET", "/v1/merchant-accounts", none, 2, 200},
-		{"reads", "GET", "/v1/exports", none, 2, 200},
-		{"reads", "GET", "/v1/webhooks/" + hook + "/deliveries", none, 2, 200},
-		{"reads", "GET", "/v1/rules", none, 2, 200},
-		{"reads", "GET", "/v1/shadows", none, 2, 200},
-		{"reads", "GET", w.aFile(), none, 2, 200},
-		{"reads", "POST", "/v1/cutoffs/preview", preview, 2, 200},
-		{"examining", "POST", "/v1/rules", rule, 1, 201},
+		{"reads", "GET", "/v1/transactions?status=authorized,available&payee=other.example", none, 2, 200, 2},
+		{"reads", "GET", "/v1/events?types=payment.*", none, 2, 200, 1},
+		{"reads", "GET", "/v1/events?wait=1&types=payment.*", none, 2, 200, 1},
+		{"reads", "GET", "/v1/events/evt_" + event[:26], none, 2, 200, 1},
+		{"reads", "GET", "/v1/events/evt_" + strings.Repeat("0", 26), none, 2, 404, 3},
+		{"reads", "GET", "/v1/webhooks", none, 2, 200, 1},
+		{"reads", "GET", "/v1/merchant-accounts", none, 2, 200, 1},
+		{"reads", "GET", "/v1/exports", none, 2, 200, 2},
+		{"reads", "GET", "/v1/webhooks/" + hook + "/deliveries", none, 2, 200, 1},
+		{"reads", "GET", "/v1/rules", none, 2, 200, 1},
+		{"reads", "GET", "/v1/shadows", none, 2, 200, 1},
+		{"reads", "GET", w.aFile(), none, 2, 200, 1},
+		{"reads", "POST", "/v1/cutoffs/preview", preview, 2, 200, 2},
+		{"examining", "POST", "/v1/rules", rule, 1, 201, 1},
 	} {
 		t.Run(one.resource+" "+one.path, func(t *testing.T) {
 			q := w.server.Queue(one.resource, modest)
-			// Where nobody else waits, each turn that ends is the request's.
+			// Where nobody else waits, each turn that ends is the request's. It waits for
+			// none that is free before the other client asks again.
 			alone := w.turns(t, q, w.request(one.method, one.path, one.body(1)), one.status, one.atOnce, one.atOnce)
-			if alone == 0 {
-				t.Fatal("the request takes no turn")
+			if alone == 0 || alone > one.turns {
+				t.Fatalf("the request waits for %d turns; it takes %d", alone, one.turns)
 			}
 			beside := w.turns(t, q, w.request(one.method, one.path, one.body(2)), one.status, one.atOnce, 8*one.atOnce)
-			if beside > 2*alone {
-				t.Errorf("%d turns ended until the request had its %d", beside, alone)
+			if beside > 2*one.turns {
+				t.Errorf("%d turns ended until the request had its %d", beside, one.turns)
 			}
 		})
 	}
