@@ -182,7 +182,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if had, _, _ := a.archive.Manifest(t.Context(), l.Partition(l.Caller.Organization)); len(found) != 3*(len(lines)-len(had)) || len(had) == len(lines) {
+	if had, _, _ := a.archive.Manifest(t.Context(), l.Partition(l.Caller.Organization)); len(found) != 4*(len(lines)-len(had)) || len(had) == len(lines) {
 		t.Errorf("%d findings of %d lines, and Redis has %d", len(found), len(lines), len(had))
 	}
 	named := map[string]bool{}

@@ -155,6 +155,8 @@ type adopting struct {
 	found     func(Finding)
 	had       func(history string) bool // which histories' lines are taken back; nil: all
 	count     Adopted
+	spans     map[string]*ledger.Span // of the line that is compared: whose lists it has
+	unlike    map[string]bool         // organizations of which Redis has another state
 }
 
 // take takes a line back that follows a manifest; false where it cannot be, which is told.
@@ -163,6 +165,7 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 		return false, err
 	}
 	before := a.count
+	a.spans, a.unlike = map[string]*ledger.Span{}, map[string]bool{}
 	err = a.compare(ctx, m, l)
 	if damaged, is := errors.AsType[*packs.DamagedError](err); is {
 		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + damaged.Error()})
@@ -178,7 +181,13 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 				"%d of its payments are not in the lists of Redis: they were made after the copy was, and are read by their ids alone", n)})
 		}
 		a.step(a.partition, "compared")
-		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), &choice{})
+		for org := range a.unlike {
+			a.spans[org] = nil
+		}
+		if l.Lists == nil {
+			a.spans = nil
+		}
+		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), nil, a.spans)
 	}
 	if errors.Is(err, rediskv.ErrConflict) || errors.Is(err, rediskv.ErrStale) {
 		err = fasterError(a.partition)
@@ -245,6 +254,9 @@ func (a *adopting) compareSome(ctx context.Context, m *manifest, l *Line, some [
 		return err
 	}
 	for i, one := range some {
+		if err := a.extend(one); err != nil {
+			return err
+		}
 		if len(hot[i].Payment) == 0 {
 			err = a.compareCold(ctx, m, l, one)
 		} else {
@@ -254,6 +266,19 @@ func (a *adopting) compareSome(ctx context.Context, m *manifest, l *Line, some [
 			return err
 		}
 	}
+	return nil
+}
+
+// extend has the span of an organization include a payment's transactions. The lists of a line
+// are used where all of its payments are in Redis as it has them, or in lines before: places
+// that Redis has given to others since it was put back would else have two.
+func (a *adopting) extend(one rowOf) error {
+	row, err := payments.ReadArchived(one.text)
+	if err != nil {
+		return err
+	}
+	x := &indexed{number: map[string]int32{}, spans: a.spans}
+	x.add(a.db.Space(one.org), row)
 	return nil
 }
 
@@ -271,6 +296,7 @@ func (a *adopting) compareHot(l *Line, one rowOf, is *ledger.Records) {
 
 func (a *adopting) kept(l *Line, one rowOf, has string) {
 	a.count.Kept++
+	a.unlike[one.org] = true
 	message := has + "; the line has what came after the copy"
 	if b, err := payments.ReadArchived(one.text); err == nil {
 		message += " (revision " + strconv.FormatInt(b.Revision, 10) + ")"
@@ -296,8 +322,11 @@ func (a *adopting) compareCold(ctx context.Context, m *manifest, l *Line, one ro
 		return err
 	case !listed && was == nil:
 		a.count.Unlisted++
+		fallthrough
+	case !listed:
+		a.unlike[one.org] = true
 		return nil
-	case !listed || was == nil || bytes.Equal(was, one.text):
+	case was == nil || bytes.Equal(was, one.text):
 		return nil
 	}
 	if err := a.Return(ctx, k, one.id, rediskv.ErrConflict); err != nil {
@@ -320,12 +349,20 @@ func (s *Store) listed(ctx context.Context, k rediskv.Space, row *payments.Archi
 	}
 	first := row.Transactions[0] // the authorization
 	at := strconv.FormatInt(first.Position, 10)
+	var spans *redis.MapStringStringCmd
 	err = s.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
-		members, err := s.db.Redis.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at}).Result()
-		is = slices.ContainsFunc(members, func(text string) bool { return ledger.MemberAt(text, first.Position).ID == first.Transaction.ID })
+		pipe := s.db.Redis.Pipeline()
+		members := pipe.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at})
+		spans = pipe.HGetAll(ctx, ledger.ArchivedKey(k))
+		_, err := pipe.Exec(ctx)
+		is = slices.ContainsFunc(members.Val(), func(text string) bool { return ledger.MemberAt(text, first.Position).ID == first.Transaction.ID })
 		return err
 	})
-	return is, err
+	if err != nil || is {
+		return is, err
+	}
+	found, err := s.Lists(ctx, k, ledger.SpansIn(spans.Val()), ledger.Listing{Lists: []string{k.Transactions()}, Between: [][2]int64{{first.Position, first.Position}}})
+	return slices.ContainsFunc(found, func(m ledger.Indexed) bool { return m.ID == first.Transaction.ID }), err
 }
 
 // newest is the row of a payment in the last line that has it; nil: none has.

@@ -83,10 +83,6 @@ const mostKept = 1024
 // keptKey is a payment in a pack, by what its identifiers share.
 type keptKey struct{ org, pack, of string }
 
-// progressKey is a hash of an organization: through, up to which place in the list of its
-// transactions payments have been looked at.
-func progressKey(k rediskv.Space) string { return k.Object("archive") }
-
 // slack is how much longer than asked payments stay in Redis, so that packs are not small:
 // a tenth, as long as there are few of them.
 func slack(after time.Duration) time.Duration { return after / 10 }

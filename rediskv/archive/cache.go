@@ -60,36 +60,58 @@ func (c *cache) settle(o *opened) {
 	}
 }
 
-// row is a row of a pack, by its identifier, from the first shelf that has it as it was
-// written; false where the pack has none. The error is that of the first shelf.
-func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
+// reading is a pack that is open, and its frames from there or from the cache.
+type reading struct {
+	*opened
+	c  *cache
+	at openKey
+}
+
+// read reads a pack on the first shelf where that can be done. The error is that of the
+// first shelf.
+func (c *cache) read(ctx context.Context, name string, do func(context.Context, *reading) error) error {
 	var failed error
 	for i := range c.shelves {
-		if row, there, err = c.rowSoon(ctx, openKey{i, name}, id); err == nil {
-			return row, there, nil
+		err := c.readSoon(ctx, openKey{i, name}, do)
+		if err == nil {
+			return nil
 		}
 		failed = cmp.Or(failed, err)
 	}
-	return nil, false, failed
+	return failed
+}
+
+// row is a row of a pack, by its identifier, from the first shelf that has it as it was
+// written; false where the pack has none. The error is that of the first shelf.
+func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
+	err = c.read(ctx, name, func(ctx context.Context, r *reading) error {
+		n, in := r.FrameOf(id)
+		if !in {
+			row, there = nil, false
+			return nil
+		}
+		f, err := r.frame(ctx, n)
+		if err == nil {
+			row, there = f.Row(id)
+		}
+		return err
+	})
+	return row, there, err
 }
 
 // haste is how long a shelf may take while there is another one to be asked.
 const haste = 3 * time.Second
 
-// rowSoon is rowOn, in haste on all shelves but the last.
-func (c *cache) rowSoon(ctx context.Context, at openKey, id string) (row []byte, there bool, err error) {
+// readSoon reads a pack on one shelf, in haste on all but the last.
+func (c *cache) readSoon(ctx context.Context, at openKey, do func(context.Context, *reading) error) error {
 	if at.shelf < len(c.shelves)-1 {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, haste)
 		defer end()
 	}
-	return c.rowOn(ctx, at, id)
-}
-
-func (c *cache) rowOn(ctx context.Context, at openKey, id string) (row []byte, there bool, err error) {
 	o, err := c.pack(ctx, at)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	defer func() {
 		c.lock.Lock()
@@ -97,23 +119,24 @@ func (c *cache) rowOn(ctx context.Context, at openKey, id string) (row []byte, t
 		o.users--
 		c.settle(o)
 	}()
-	n, in := o.FrameOf(id)
-	if !in {
-		return nil, false, nil
+	return do(ctx, &reading{o, c, at})
+}
+
+// frame is one of the pack's, by its number.
+func (r *reading) frame(ctx context.Context, n int) (f *packs.Frame, err error) {
+	key := frameKey{r.at.pack, n}
+	r.c.lock.Lock()
+	f, known := r.c.frame.Get(key)
+	r.c.lock.Unlock()
+	if known {
+		return f, nil
 	}
-	key := frameKey{at.pack, n}
-	c.lock.Lock()
-	f, known := c.frame.Get(key)
-	c.lock.Unlock()
-	if !known {
-		if f, err = o.Frame(ctx, n); err != nil {
-			c.forget(ctx, at, o)
-			return nil, false, err
-		}
-		c.keep(key, f)
+	if f, err = r.Frame(ctx, n); err != nil {
+		r.c.forget(ctx, r.at, r.opened)
+		return nil, err
 	}
-	row, there = f.Row(id)
-	return row, there, nil
+	r.c.keep(key, f)
+	return f, nil
 }
 
 // forget has a pack that cannot be read opened anew by the next reader: it may have been

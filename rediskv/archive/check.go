@@ -69,8 +69,8 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		if err := k.line(ctx, l); err != nil {
 			return c, err
 		}
-		c.Packs += 2
-		c.Bytes += l.Payments.Size + l.Parts.Size
+		c.Packs += int64(len(l.packs()))
+		c.Bytes += l.Size()
 	}
 	b, err := s.follow(ctx, partition, m)
 	if err == nil {
@@ -84,14 +84,22 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 
 // line looks at the files of a line.
 func (k *checking) line(ctx context.Context, l *Line) error {
-	err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return l.is(ctx, on) })
+	_, err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return l.is(ctx, on) })
 	for _, sum := range []packs.Summary{l.Payments, l.Parts} {
-		name := packName(k.partition, sum.SHA256)
 		if err == nil {
-			err = k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return isPack(ctx, on, name, sum) })
+			_, err = k.pack(ctx, l, sum)
 		}
 	}
+	if err == nil && l.Lists != nil {
+		err = k.lists(ctx, l)
+	}
 	return err
+}
+
+// pack looks at a pack of a line; lost says that none of the shelves has it.
+func (k *checking) pack(ctx context.Context, l *Line, sum packs.Summary) (lost bool, err error) {
+	name := packName(k.partition, sum.SHA256)
+	return k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return isPack(ctx, on, name, sum) })
 }
 
 // errOther says that a file is not what its line says.
@@ -123,8 +131,8 @@ func isPack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary)
 	return isOf(pack.Index(), sum)
 }
 
-// file looks at a file on each shelf, and heals it where it is to.
-func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(shelf.Shelf) error) error {
+// file looks at a file on each shelf, and heals it where it is to; lost says that none has it.
+func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(shelf.Shelf) error) (lost bool, err error) {
 	k.named[name] = true
 	wrong := map[int]Finding{}
 	right := -1
@@ -137,7 +145,7 @@ func (k *checking) file(ctx context.Context, l *Line, name string, size int64, i
 		case errors.Is(err, errOther):
 			wrong[i] = Finding{Partition: k.partition, Line: l.Number, Copy: i > 0, File: name, Message: strings.TrimPrefix(err.Error(), errOther.Error()+": ")}
 		default:
-			return unavailable(err)
+			return false, unavailable(err)
 		}
 	}
 	for i, on := range k.Shelves {
@@ -147,13 +155,13 @@ func (k *checking) file(ctx context.Context, l *Line, name string, size int64, i
 		}
 		if k.heal && right >= 0 {
 			if err := again(ctx, k.Shelves[right], on, name, size); err != nil {
-				return unavailable(err)
+				return false, unavailable(err)
 			}
 			f.Healed = true
 		}
 		k.found(f)
 	}
-	return nil
+	return right < 0, nil
 }
 
 // again writes a file of one shelf to another, in place of what is there.

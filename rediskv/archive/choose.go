@@ -59,7 +59,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, org string, before toll
 	var returned *redis.ZSliceCmd
 	if err := s.db.Timed(ctx, "archive_progress", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
-		progress = pipe.HGet(ctx, progressKey(k), "through")
+		progress = pipe.HGet(ctx, ledger.ArchivedKey(k), "through")
 		returned = pipe.ZRangeByScoreWithScores(ctx, returnedKey(k), &redis.ZRangeBy{Min: "-inf", Max: "(" + strconv.FormatInt(int64(before), 10), Count: int64(s.Rows)})
 		return rediskv.Answered(pipe.Exec(ctx))
 	}); err != nil {

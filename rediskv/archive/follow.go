@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"tollgate/rediskv/history"
-	"tollgate/rediskv/packs"
 )
 
 // branch is what the shelves have behind the last line of a manifest: after Redis was put
@@ -183,7 +182,7 @@ func (b *branch) choose(next []*Line, all candidates) []*Line {
 // whole says of a line's packs what keeps them from being read: none of the shelves has one
 // as it was written.
 func (s *Store) whole(ctx context.Context, l *Line) error {
-	for _, sum := range []packs.Summary{l.Payments, l.Parts} {
+	for _, sum := range l.packs() {
 		name := packName(l.Partition, sum.SHA256)
 		var failed error
 		for _, on := range s.Shelves {
@@ -211,7 +210,7 @@ func (s *Store) readable(ctx context.Context, b *branch) error {
 	for i, l := range b.lines {
 		err := s.whole(ctx, l)
 		if err == nil {
-			for _, sum := range []packs.Summary{l.Payments, l.Parts} {
+			for _, sum := range l.packs() {
 				b.told[packName(l.Partition, sum.SHA256)] = fmt.Sprintf("line %d names it, which 'tollgate archive check --adopt' takes back", l.Number)
 			}
 			continue

@@ -19,8 +19,11 @@ import (
 	"tollgate/rediskv/record"
 )
 
-// format is the only one that there is.
-const format = "tollgate-archive/1"
+// Formats of lines. A line of the first one has no lists: those stay in Redis.
+const (
+	format  = "tollgate-archive/2"
+	format1 = "tollgate-archive/1"
+)
 
 // Kinds of packs.
 const (
@@ -34,14 +37,15 @@ type part struct {
 	At string `json:"at"`
 }
 
-// Line is one of the manifest: a pack of payments, and the one by which they are found
-// from what belongs to them.
+// Line is one of the manifest: a pack of payments, the one by which they are found from what
+// belongs to them, and the one with what lists had of them.
 type Line struct {
 	Format    string           `json:"format"`
 	Number    int64            `json:"number"`
 	Partition int              `json:"partition"`
 	Payments  packs.Summary    `json:"payments"`
 	Parts     packs.Summary    `json:"parts"`
+	Lists     *packs.Summary   `json:"lists,omitzero"`
 	From      tollgate.Instant `json:"from"`  // when the first of it was made
 	Until     tollgate.Instant `json:"until"` // when the last was, of anything that belongs to these payments
 	SealedAt  tollgate.Instant `json:"sealed_at"`
@@ -64,6 +68,22 @@ func (l *Line) Name() string {
 	return fmt.Sprintf("manifest/p%02d/%06d-%.16s.json", l.Partition, l.Number, l.digest())
 }
 
+// packs are those that the line names.
+func (l *Line) packs() []packs.Summary {
+	if l.Lists == nil {
+		return []packs.Summary{l.Payments, l.Parts}
+	}
+	return []packs.Summary{l.Payments, l.Parts, *l.Lists}
+}
+
+// Size is that of its packs, in bytes.
+func (l *Line) Size() (size int64) {
+	for _, sum := range l.packs() {
+		size += sum.Size
+	}
+	return size
+}
+
 // packName is that of a pack's file.
 func packName(partition int, sum string) string {
 	return fmt.Sprintf("packs/p%02d/%s", partition, packs.FileName(sum))
@@ -81,7 +101,7 @@ func ParseLine(text string) (*Line, error) {
 	if err := json.Unmarshal([]byte(text), l); err != nil {
 		return nil, fmt.Errorf("line of the manifest: %w", err)
 	}
-	if l.Format != format {
+	if l.Format != format && l.Format != format1 || (l.Format == format) != (l.Lists != nil) {
 		return nil, fmt.Errorf("line %d of the manifest has format %q, and this release knows %q", l.Number, l.Format, format)
 	}
 	return l, nil

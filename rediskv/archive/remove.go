@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/script"
 )
@@ -29,16 +30,18 @@ var (
 	scriptEndPack        = script.New[endPackKeys, endPackArgs](lua, "end_pack")
 )
 
-// removal is a payment that a pack has, and the digest of what Redis has that is the same.
+// removal is a payment that a pack has, the digest of what Redis has that is the same, and
+// which of the pack's transactions are its.
 type removal struct {
 	chosen
-	digest string
+	digest   string
+	from, to int
 }
 
 // removeAll removes payments that a line's pack has from Redis, those that are still as they
 // were read.
-func (s *Store) removeAll(ctx context.Context, l *Line, all []removal) (moved int, err error) {
-	if moved, err = s.removeSome(ctx, l, all); err == nil {
+func (s *Store) removeAll(ctx context.Context, l *Line, x *indexed, all []removal) (moved int, err error) {
+	if moved, err = s.removeSome(ctx, l, x, all); err == nil {
 		err = s.end(ctx, l)
 	}
 	return moved, conflict(err)
@@ -69,11 +72,12 @@ func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error)
 			return moved, err
 		}
 		for few := range slices.Chunk(rows, together) {
-			some, err := s.removals(ctx, l, few)
+			x := newIndexed()
+			some, err := s.removals(ctx, l, x, few)
 			if err != nil {
 				return moved, conflict(err)
 			}
-			count, err := s.removeSome(ctx, l, some)
+			count, err := s.removeSome(ctx, l, x, some)
 			if moved += count; err != nil {
 				return moved, conflict(err)
 			}
@@ -84,7 +88,7 @@ func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error)
 
 // removals are the payments of some rows that Redis has: without a digest where it has
 // another state of one.
-func (s *Store) removals(ctx context.Context, l *Line, rows []rowOf) (some []removal, err error) {
+func (s *Store) removals(ctx context.Context, l *Line, x *indexed, rows []rowOf) (some []removal, err error) {
 	found, err := s.readThose(ctx, l.Partition, l.Number, rows)
 	if err != nil {
 		return nil, err
@@ -93,10 +97,11 @@ func (s *Store) removals(ctx context.Context, l *Line, rows []rowOf) (some []rem
 		if len(found[i].Payment) == 0 {
 			continue
 		}
-		r := removal{chosen: one.chosen}
-		if a, err := payments.ArchivedOf(s.db.Space(one.org), one.id, &found[i].Records); err == nil { // damage stays, for a check to find
+		r, k := removal{chosen: one.chosen}, s.db.Space(one.org)
+		if a, err := payments.ArchivedOf(k, one.id, &found[i].Records); err == nil { // damage stays, for a check to find
 			if text, err := a.Row(); err == nil && bytes.Equal(text, one.text) {
 				r.digest = found[i].digest
+				r.from, r.to = x.add(k, a)
 			}
 		}
 		some = append(some, r)
@@ -105,14 +110,25 @@ func (s *Store) removals(ctx context.Context, l *Line, rows []rowOf) (some []rem
 }
 
 // removeSome removes payments, those that are still as they were read.
-func (s *Store) removeSome(ctx context.Context, l *Line, some []removal) (moved int, err error) {
+func (s *Store) removeSome(ctx context.Context, l *Line, x *indexed, some []removal) (moved int, err error) {
 	for len(some) > 0 {
 		n := min(together, len(some))
 		inv := scriptRemovePayments.With(removePaymentsKeys{rediskv.ArchiveKey(l.Partition)}, removePaymentsArgs{l.Number, l.Payments.SHA256, n, int64(s.db.Now())})
 		for _, one := range some[:n] {
 			k := s.db.Space(one.org)
-			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), returnedKey(k))
+			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), returnedKey(k), ledger.ArchivedKey(k))
 			inv.Args = append(inv.Args, one.id, one.digest)
+			keys, members := x.keysOf(s.db, x.all[one.from:one.to])
+			if l.Lists == nil {
+				keys = nil
+			}
+			inv.Args = append(inv.Args, len(keys))
+			for i, key := range keys {
+				inv.Keys, inv.Args = append(inv.Keys, key), append(inv.Args, len(members[i]))
+				for _, member := range members[i] {
+					inv.Args = append(inv.Args, member)
+				}
+			}
 		}
 		rest, err := s.politely(ctx, inv)
 		if err != nil {

@@ -59,6 +59,16 @@ func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing 
 	}
 	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k)},
 		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment)})
+	x := newIndexed()
+	x.add(k, a)
+	for i := range x.all {
+		for _, n := range x.all[i].in {
+			if n >= 0 {
+				inv.Keys = append(inv.Keys, k.Object(x.names[n].list))
+				inv.Args = append(inv.Args, x.all[i].Position, x.all[i].Member)
+			}
+		}
+	}
 	for _, hash := range []map[string]string{r.Payment, r.Parts} {
 		for _, name := range slices.Sorted(maps.Keys(hash)) {
 			inv.Args = append(inv.Args, name, hash[name])

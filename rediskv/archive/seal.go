@@ -117,17 +117,17 @@ func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *m
 	}
 	defer p.discard()
 	if len(p.removals) == 0 {
-		return 0, conflict(s.add(ctx, partition, m.last(), "", c))
+		return 0, conflict(s.add(ctx, partition, m.last(), "", c.through, nil))
 	}
 	l, err := s.shelve(ctx, p, m, in)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c); err != nil {
+	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c.through, p.lists.spans); err != nil {
 		return 0, conflict(err)
 	}
 	s.step(partition, "added to the manifest")
-	return s.removeAll(ctx, l, p.removals)
+	return s.removeAll(ctx, l, p.lists, p.removals)
 }
 
 // conflict is no error: another worker was faster.
@@ -138,27 +138,40 @@ func conflict(err error) error {
 	return err
 }
 
-// add adds a line to the manifest; without one it moves the progress along.
-func (s *Store) add(ctx context.Context, partition int, number int64, line string, c *choice) error {
+// add adds a line to the manifest, with the spans of the organizations whose lists it has;
+// without one it moves along how far payments have been looked at.
+func (s *Store) add(ctx context.Context, partition int, number int64, line string, through map[string]int64, spans map[string]*ledger.Span) error {
 	inv := scriptAddPack.With(addPackKeys{rediskv.ArchiveKey(partition)}, addPackArgs{number, line})
-	for _, org := range slices.Sorted(maps.Keys(c.through)) {
-		inv.Keys, inv.Args = append(inv.Keys, progressKey(s.db.Space(org))), append(inv.Args, c.through[org])
+	orgs := slices.AppendSeq(slices.Collect(maps.Keys(through)), maps.Keys(spans))
+	slices.Sort(orgs)
+	for _, org := range slices.Compact(orgs) {
+		place, span := "", ""
+		if at, is := through[org]; is {
+			place = strconv.FormatInt(at, 10)
+		}
+		if of, is := spans[org]; of != nil {
+			span = of.SpanText()
+		} else if is {
+			span = ledger.Unused
+		}
+		inv.Keys, inv.Args = append(inv.Keys, ledger.ArchivedKey(s.db.Space(org))), append(inv.Args, place, span)
 	}
 	_, _, err := s.db.Run(ctx, inv)
 	return err
 }
 
-// sealing is a pack that is being made, in two files.
+// sealing is a pack that is being made, in three files.
 type sealing struct {
-	partition     int
-	log           *slog.Logger
-	files         [2]*os.File
-	payments      *packs.Writer
-	parts         []part
-	sums          [][sha256.Size]byte // of each row
-	removals      []removal           // what Redis has of each
-	from, until   tollgate.Instant
-	summary, also packs.Summary
+	partition   int
+	log         *slog.Logger
+	files       [3]*os.File // of payments, parts and lists
+	payments    *packs.Writer
+	parts       []part
+	lists       *indexed
+	sums        [][sha256.Size]byte // of each row
+	removals    []removal           // what Redis has of each
+	from, until tollgate.Instant
+	summaries   [3]packs.Summary // as the files
 }
 
 func (p *sealing) discard() {
@@ -173,7 +186,7 @@ func (p *sealing) discard() {
 // seal writes the payments that are at an end to a pack. Those that are not are noted, so
 // that they keep no others waiting.
 func (s *Store) seal(ctx context.Context, partition int, last int64, c *choice, before tollgate.Instant) (p *sealing, err error) {
-	p = &sealing{partition: partition, log: s.db.Log}
+	p = &sealing{partition: partition, log: s.db.Log, lists: newIndexed()}
 	defer func() {
 		if err != nil {
 			p.discard()
@@ -264,7 +277,8 @@ func (p *sealing) add(k rediskv.Space, one chosen, r whole, before tollgate.Inst
 	_, text, _ := strings.Cut(one.id, "_")
 	p.parts = append(p.parts, part{of, text[:len(text)-len(of)-len(tollgate.FirstNumber)]})
 	p.sums = append(p.sums, sha256.Sum256(row))
-	p.removals = append(p.removals, removal{one, r.digest})
+	from, to := p.lists.add(k, a)
+	p.removals = append(p.removals, removal{one, r.digest, from, to})
 	p.extend(a)
 	return true, nil
 }
@@ -312,12 +326,12 @@ func (p *sealing) extend(a *payments.Archived) {
 	}
 }
 
-// close ends both files.
+// close ends all files.
 func (p *sealing) close() (err error) {
 	if len(p.removals) == 0 {
 		return nil
 	}
-	if p.summary, err = p.payments.Close(); err != nil {
+	if p.summaries[0], err = p.payments.Close(); err != nil {
 		return err
 	}
 	slices.SortFunc(p.parts, func(a, b part) int { return strings.Compare(a.ID, b.ID) })
@@ -331,7 +345,10 @@ func (p *sealing) close() (err error) {
 			return err
 		}
 	}
-	p.also, err = parts.Close()
+	if p.summaries[1], err = parts.Close(); err != nil {
+		return err
+	}
+	p.summaries[2], err = p.lists.write(p.files[2], p.partition)
 	return err
 }
 
@@ -354,14 +371,14 @@ func (s *Store) stay(ctx context.Context, some []chosen, before tollgate.Instant
 // there.
 func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) (*Line, error) {
 	for _, on := range s.Shelves {
-		for i, sum := range []packs.Summary{p.summary, p.also} {
+		for i, sum := range p.summaries {
 			if err := s.shelvePack(ctx, on, p, i, sum); err != nil {
 				return nil, fmt.Errorf("archive: %w", err)
 			}
 		}
 	}
 	l := &Line{
-		Format: format, Number: m.last() + 1, Partition: p.partition, Payments: p.summary, Parts: p.also,
+		Format: format, Number: m.last() + 1, Partition: p.partition, Payments: p.summaries[0], Parts: p.summaries[1], Lists: &p.summaries[2],
 		From: p.from, Until: p.until, SealedAt: s.db.Now(), HistoryID: in,
 	}
 	if n := len(m.lines); n > 0 {

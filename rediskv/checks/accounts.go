@@ -81,10 +81,10 @@ func (s *accountSeen) add(account string, entries []entry, found []rediskv.Field
 		switch {
 		case f["ma"] != account:
 		case f["ty"] == string(tollgate.TransactionPayout):
-			s.payouts = append(s.payouts, tollgate.PrefixPayout+e.member)
+			s.payouts = append(s.payouts, tollgate.PrefixPayout+e.Member)
 		case f["st"] == tollgate.TransactionPending && f["av"] != "":
 			if on, err := tollgate.ParseDate(f["av"]); err == nil {
-				s.pending[consistency.PayableGroup{Currency: tollgate.Currency(f["cur"]), Date: on}] = e.id()
+				s.pending[consistency.PayableGroup{Currency: tollgate.Currency(f["cur"]), Date: on}] = e.ID()
 			}
 		}
 	}
@@ -236,26 +236,26 @@ func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.Sto
 // payoutsSince reads the payouts of an account that were made since the walk began.
 func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int64) (list []tollgate.StoredPayout, err error) {
 	for at := float64(after); ; {
-		entries, err := w.entries(ctx, w.K.TransactionsOf(account), at, upTo)
+		entries, err := look.Entries(ctx, w.Reader, w.K.TransactionsOf(account), at, upTo)
 		if err != nil || len(entries) == 0 {
 			return list, err
 		}
 		hashes := make([]*redis.MapStringStringCmd, len(entries))
 		if err := w.Pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, e := range entries {
-				hashes[i] = pipe.HGetAll(ctx, w.K.Object(tollgate.PrefixPayout+e.member)) // of those that are payouts'
+				hashes[i] = pipe.HGetAll(ctx, w.K.Object(tollgate.PrefixPayout+e.Member)) // of those that are payouts'
 			}
 		}); err != nil {
 			return nil, err
 		}
 		for i, e := range entries {
 			if f := hashes[i].Val(); len(f) > 0 {
-				if p, err := ledger.StoredPayoutOf(w.K, tollgate.PrefixPayout+e.member, f); err == nil {
+				if p, err := ledger.StoredPayoutOf(w.K, tollgate.PrefixPayout+e.Member, f); err == nil {
 					list = append(list, p.StoredPayout)
 				}
 			}
 		}
-		at = entries[len(entries)-1].score
+		at = entries[len(entries)-1].Score
 		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func (w *walk) sum(ctx context.Context, account string, p tollgate.Payable, boun
 func (w *walk) members(ctx context.Context, account string, c tollgate.Currency, d tollgate.Date, bound int64, each func(*tollgate.Transaction)) error {
 	key := w.K.Group(account, c, d)
 	for at := float64(-1); ; {
-		entries, err := w.entries(ctx, key, at, bound)
+		entries, err := look.Listed(ctx, w.Reader, w.store.ledger, key, at, bound)
 		if err != nil {
 			return err
 		}
@@ -287,24 +287,24 @@ func (w *walk) members(ctx context.Context, account string, c tollgate.Currency,
 		asked := make([]*located, len(entries))
 		if err := w.Pipelined(ctx, "members", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, e := range entries {
-				asked[i] = w.askTransaction(ctx, pipe, e.of())
+				asked[i] = w.askTransaction(ctx, pipe, e.Of())
 			}
 		}); err != nil {
 			return err
 		}
 		found, listed := make([]rediskv.Fields, len(entries)), make([]ledger.Indexed, len(entries))
 		for i, e := range entries {
-			found[i], listed[i] = asked[i].fields(), e.of()
+			found[i], listed[i] = asked[i].fields(), e.Of()
 		}
 		if _, err := look.Filled(ctx, w.store.ledger, w.K, listed, found); err != nil {
 			return err
 		}
 		for i, e := range entries {
-			x, stored := ledger.TransactionOf(e.id(), found[i])
+			x, stored := ledger.TransactionOf(e.ID(), found[i])
 			x.Damaged = stored.Err() != nil
 			each(x)
 		}
-		at = entries[len(entries)-1].score
+		at = entries[len(entries)-1].Score
 		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
 			return err
 		}

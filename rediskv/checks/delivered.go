@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
@@ -26,7 +27,7 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 	if err := w.AtOnce(ctx, "listed_deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
 		known = pipe.HExists(ctx, w.K.Webhooks(), endpoint)
 		for i, e := range entries {
-			hashes[i], places[i] = pipe.HMGet(ctx, w.K.Object(e.member), "sid"), pipe.ZScore(ctx, w.K.Deliveries(endpoint), e.member)
+			hashes[i], places[i] = pipe.HMGet(ctx, w.K.Object(e.Member), "sid"), pipe.ZScore(ctx, w.K.Deliveries(endpoint), e.Member)
 		}
 	}); err != nil {
 		return nil, err
@@ -68,9 +69,9 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 			continue // it has been taken out
 		}
 		found := func(format string, args ...any) {
-			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.member, format, args...)})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.Member, format, args...)})
 		}
-		if hashes[i].Val()[0] == nil && young > 0 && e.score >= float64(young) {
+		if hashes[i].Val()[0] == nil && young > 0 && e.Score >= float64(young) {
 			found("%s has it, and it is not there", endpoint)
 		}
 		if events[i] == nil {
@@ -96,7 +97,7 @@ func (w *walk) beyond(ctx context.Context, endpoint string) error {
 	}); err != nil {
 		return err
 	}
-	return confirmed(ctx, w, entriesOf(last), func(ctx context.Context, entries []entry) ([][]Finding, error) {
+	return confirmed(ctx, w, look.EntriesOf(last), func(ctx context.Context, entries []entry) ([][]Finding, error) {
 		return w.checkListedDeliveries(ctx, endpoint, entries)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
@@ -262,7 +263,7 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 		member string
 	}{at: -1}
 	for {
-		entries, err := w.entries(ctx, w.K.Deliveries(id), s.at, w.last)
+		entries, err := look.Entries(ctx, w.Reader, w.K.Deliveries(id), s.at, w.last)
 		if err != nil {
 			return err
 		}
@@ -276,10 +277,10 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 		}
 		ids := make([]string, len(entries))
 		for i, e := range entries {
-			if e.score == s.at {
-				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.member, "%s has %s and it at %s: two deliveries of one event", id, s.member, place(e.score))}))
+			if e.Score == s.at {
+				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.Member, "%s has %s and it at %s: two deliveries of one event", id, s.member, place(e.Score))}))
 			}
-			ids[i], s.at, s.member = e.member, e.score, e.member
+			ids[i], s.at, s.member = e.Member, e.Score, e.Member
 		}
 		if err := confirmed(ctx, w, ids, func(ctx context.Context, ids []string) ([][]Finding, error) { return w.checkDeliveries(ctx, id, ids) }); err != nil {
 			return err

@@ -35,7 +35,7 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 		at = -1
 	}
 	for {
-		entries, err := w.entries(ctx, x.key, at, consistency.LastPlace(w.last))
+		entries, err := look.Listed(ctx, w.Reader, w.store.ledger, x.key, at, consistency.LastPlace(w.last))
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -55,7 +55,7 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 				return err
 			}
 		}
-		at = entries[len(entries)-1].score
+		at = entries[len(entries)-1].Score
 		if err := w.passed(ctx, what, len(entries), prefix+place(at)); err != nil {
 			return err
 		}
@@ -68,16 +68,16 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	places := make([][2]*redis.FloatCmd, len(entries))
 	if err := w.AtOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, e := range entries {
-			at := e.of().Place(w.K)
+			at := e.Of().Place(w.K)
 			hashes[i] = pipe.HMGet(ctx, at.Key, at.Names(indexFields)...)
-			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.member), pipe.ZScore(ctx, all, e.member)}
+			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.Member), pipe.ZScore(ctx, all, e.Member)}
 		}
 	}); err != nil {
 		return nil, nil, err
 	}
 	findings, found, members := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries)), make([]ledger.Indexed, len(entries))
 	for i, e := range entries {
-		members[i] = e.of()
+		members[i] = e.Of()
 		found[i] = members[i].Place(w.K).Read(hashes[i].Val(), indexFields)
 	}
 	archived, err := look.Filled(ctx, w.store.ledger, w.K, members, found)
@@ -87,21 +87,26 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	maps.Copy(w.elsewhere, archived)
 	for i, e := range entries {
 		f := found[i]
-		if places[i][0].Err() != nil {
+		if places[i][0].Err() != nil && !e.Cold {
 			continue // it has moved on
 		}
-		e.score = places[i][0].Val()
+		if !e.Cold {
+			e.Score = places[i][0].Val()
+		}
 		switch reason := x.not(f); {
-		case f["st"]+f["ty"]+f["pos"] == "" && e.of().Shared: // it was there, for it came with its entry
-			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and it is not there", x.what)})
+		case f["st"]+f["ty"]+f["pos"] == "" && e.Of().Shared: // it was there, for it came with its entry
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "transaction", e.ID(), "%s has it, and it is not there", x.what)})
 		case f["st"]+f["ty"]+f["pos"] == "":
 			findings[i] = []Finding{w.dangling(x, e, f, "it is not there")}
+		case e.Cold && f["pos"] != place(e.Score):
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "transaction", e.ID(), "%s in the archive has it at %s, and its position is %s", x.what, place(e.Score), f["pos"])})
+		case e.Cold: // it may have gone on in Redis since, or in a later pack
 		case reason != "":
 			findings[i] = []Finding{w.dangling(x, e, f, reason)}
-		case f["pos"] != place(e.score):
-			findings[i] = []Finding{w.misplaced(x.key, x.what, e.member, f, place(e.score))}
+		case f["pos"] != place(e.Score):
+			findings[i] = []Finding{w.misplaced(x.key, x.what, e.Member, f, place(e.Score))}
 		case x.key != all && look.PlaceOf(places[i][1]) != f["pos"]:
-			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.member, f, look.PlaceOf(places[i][1]))}
+			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.Member, f, look.PlaceOf(places[i][1]))}
 		}
 	}
 	return findings, found, nil
@@ -109,11 +114,11 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 
 // dangling is an entry of a transaction that does not belong there.
 func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Finding {
-	return repairable(consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
-		w.still(c, e.of(), f)
-		c.Still(place(e.score), "ZSCORE", x.key, e.member)
-		c.Do("ZREM", x.key, e.member)
-	}, "remove %s from %s", e.member, x.key)
+	return repairable(consistency.Found(consistency.FindingIndex, "transaction", e.ID(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
+		w.still(c, e.Of(), f)
+		c.Still(place(e.Score), "ZSCORE", x.key, e.Member)
+		c.Do("ZREM", x.key, e.Member)
+	}, "remove %s from %s", e.Member, x.key)
 }
 
 // still has a repair carried out only while a transaction is as it was read.
@@ -169,13 +174,16 @@ func (w *walk) statuses(ctx context.Context) error {
 // transactions walks through all transactions: those of payments lead to their
 // payments, those of payouts to theirs.
 func (w *walk) transactions(ctx context.Context) error {
+	if err := confirmed(ctx, w, []string{w.K.Org}, w.checkSpans); err != nil {
+		return err
+	}
 	x := index{key: w.K.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
 	return w.through(ctx, x, "transactions", w.at.At, "", func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
 		var payments, payouts []string
 		members, others := make([]ledger.Indexed, 0, len(entries)), []moved(nil)
 		for i, e := range entries {
-			members = append(members, e.of())
-			if of, number, _ := tollgate.NumberIn(e.id()); w.elsewhere[of] != nil && e.of().Shared {
+			members = append(members, e.Of())
+			if of, number, _ := tollgate.NumberIn(e.ID()); w.elsewhere[of] != nil && e.Of().Shared {
 				if number == tollgate.FirstNumber {
 					w.report(w.archived(w.elsewhere[of]))
 				}
@@ -183,13 +191,13 @@ func (w *walk) transactions(ctx context.Context) error {
 			}
 			switch f := found[i]; tollgate.TransactionType(f["ty"]) {
 			case "":
-				if _, number, ok := tollgate.NumberIn(e.id()); ok && e.of().Shared && number == tollgate.FirstNumber {
-					payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.id())) // it says that it has lost it
+				if _, number, ok := tollgate.NumberIn(e.ID()); ok && e.Of().Shared && number == tollgate.FirstNumber {
+					payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.ID())) // it says that it has lost it
 				}
 			case tollgate.TransactionAuthorization:
-				payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.id()))
+				payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.ID()))
 			case tollgate.TransactionPayout:
-				payouts = append(payouts, tollgate.PrefixPayout+rediskv.Unprefixed(e.id()))
+				payouts = append(payouts, tollgate.PrefixPayout+rediskv.Unprefixed(e.ID()))
 			default:
 				others = append(others, moved{e, f["pay"]})
 			}
@@ -207,6 +215,19 @@ func (w *walk) transactions(ctx context.Context) error {
 		}
 		return confirmed(ctx, w, payouts, w.checkPayouts)
 	})
+}
+
+// checkSpans looks whether Redis knows which lists the archive has.
+func (w *walk) checkSpans(ctx context.Context, _ []string) ([][]Finding, error) {
+	wrong, err := look.Spans(ctx, w.Reader, w.store.ledger)
+	findings := make([][]Finding, 1)
+	for _, one := range wrong {
+		findings[0] = append(findings[0], repairable(consistency.Found(consistency.FindingIndex, "organization", w.K.Org, "%s", one.Why), func(c *rediskv.Commit) {
+			c.Still(one.Is, "HGET", ledger.ArchivedKey(w.K), one.Field)
+			c.Do("HSET", ledger.ArchivedKey(w.K), one.Field, one.Want)
+		}, "set %s of %s to %s", one.Field, ledger.ArchivedKey(w.K), one.Want))
+	}
+	return findings, err
 }
 
 // checkPosted looks whether searches find transactions.
@@ -241,27 +262,11 @@ func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error
 	findings := make([][]Finding, len(list))
 	for i, m := range list {
 		own, _ := replies[i]()
-		if !slices.ContainsFunc(own, func(x ledger.Indexed) bool { return x.Member() == m.member }) {
-			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.id())})
+		if !slices.ContainsFunc(own, func(x ledger.Indexed) bool { return x.Member() == m.Member }) {
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.ID())})
 		}
 	}
 	return findings, nil
-}
-
-// places are the indexes that a transaction must be in, and what each is.
-func (w *walk) places(t *tollgate.Transaction) (keys, what []string) {
-	k := w.K
-	keys = []string{k.Transactions(), k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
-	what = []string{"the list of all transactions", "the list of its account", "the list of those that are " + t.Status}
-	switch {
-	case t.Type == tollgate.TransactionPayout && t.PayoutID != nil:
-		keys, what = append(keys, k.Own(*t.PayoutID)), append(what, "the list of its payout")
-	case t.AvailableOn != nil:
-		if on, err := tollgate.ParseDate(*t.AvailableOn); err == nil {
-			keys, what = append(keys, k.Group(t.MerchantAccountID, t.Currency, on)), append(what, "the group of "+*t.AvailableOn)
-		}
-	}
-	return keys, what
 }
 
 // located is a transaction as it was read, and where the indexes have it.
@@ -305,7 +310,7 @@ func (w *walk) locate(ctx context.Context, pipe redis.Pipeliner, x ledger.Indexe
 	l.known = known["st"]
 	of := &tollgate.Transaction{Type: tollgate.TransactionType(known["ty"]), Status: known["st"], MerchantAccountID: known["ma"], Currency: tollgate.Currency(known["cur"])}
 	of.AvailableOn, of.PayoutID = known.Optional("av"), known.Optional("po")
-	l.keys, l.what = w.places(of)
+	l.keys, l.what = ledger.ListsOf(w.K, of)
 	for _, key := range l.keys {
 		l.scores = append(l.scores, pipe.ZScore(ctx, key, x.Member()))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/record"
@@ -133,15 +134,15 @@ func (w *walk) checkOrdered(ctx context.Context, name string) (findings []Findin
 		return nil, err
 	}
 	before := 0.0
-	for _, e := range entriesOf(members.Val()) {
+	for _, e := range look.EntriesOf(members.Val()) {
 		if revised != "" {
 			last, _ := strconv.ParseFloat(revision.Val(), 64)
-			if e.score <= before || e.score > last || e.score != math.Trunc(e.score) {
-				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.member, "%s has it at %s, behind %s, and the last revision is %s", key, place(e.score), place(before), revision.Val())})...)
+			if e.Score <= before || e.Score > last || e.Score != math.Trunc(e.Score) {
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.Member, "%s has it at %s, behind %s, and the last revision is %s", key, place(e.Score), place(before), revision.Val())})...)
 			}
-			before = e.score
-		} else if e.score != 0 {
-			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.member, "%s has it at %s, and all are at 0", key, place(e.score))})...)
+			before = e.Score
+		} else if e.Score != 0 {
+			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.Member, "%s has it at %s, and all are at 0", key, place(e.Score))})...)
 		}
 	}
 	return findings, nil

@@ -21,7 +21,7 @@ import (
 // walk pauses; together is how many objects are read at one moment. A larger number
 // would hold up everybody else in the slot.
 const (
-	page     = 50
+	page     = look.Page
 	together = 8
 )
 

@@ -30,6 +30,11 @@ type Archive interface {
 	// Return puts a payment back into Redis, which is to be changed. It returns missing where
 	// it does not have that.
 	Return(ctx context.Context, k rediskv.Space, id string, missing error) error
+	// Lists are the entries of lists, of what it has of them in some spans: in any order, and
+	// once or more often.
+	Lists(ctx context.Context, k rediskv.Space, spans []Span, l Listing) ([]Indexed, error)
+	// Spans are those that it has of an organization, whether Redis says so or not.
+	Spans(ctx context.Context, k rediskv.Space) ([]Span, error)
 }
 
 // UseArchive says where payments are looked for that Redis does not have. Without an archive they
@@ -52,7 +57,7 @@ func (s *Store) Archived(ctx context.Context, k rediskv.Space, ids []string) (ma
 	}); err != nil || packs == 0 {
 		return nil, err
 	}
-	return nil, &tollgate.Error{Code: tollgate.CodeArchiveUnavailable, Message: "This may be in the archive, which this instance does not know."}
+	return nil, notHere()
 }
 
 // ArchivedOnly is Archived without the payments that Redis has again: what is missing from one

@@ -144,7 +144,30 @@ var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "rfd", "bd", "av"}
 func (s *Store) movedAmounts(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed) (rows []rediskv.Fields, err error) {
 	err = rediskv.EachRecord(ctx, s.db, c, "read_captured", members, func(m Indexed) record.Place { return m.Place(k) },
 		func(_ Indexed, f rediskv.Fields) { rows = append(rows, f) }, movedFields...)
-	return rows, err
+	if err != nil {
+		return nil, err
+	}
+	return rows, s.amountsArchived(ctx, k, members, rows)
+}
+
+// amountsArchived fills the rows that are gone with what the archive has: windows are longer
+// than payments have to stay in Redis.
+func (s *Store) amountsArchived(ctx context.Context, k rediskv.Space, members []Indexed, rows []rediskv.Fields) error {
+	gone := func(i int) bool { return members[i].Shared && rows[i]["ty"]+rows[i]["amt"] == "" }
+	var ids []string
+	for i, m := range members {
+		if gone(i) {
+			ids = append(ids, m.ID)
+		}
+	}
+	found, err := s.Archived(ctx, k, ids)
+	for i, m := range members {
+		of, _, _ := tollgate.NumberIn(m.ID)
+		if r := found[of]; r != nil && gone(i) {
+			rows[i] = r.Transaction(m.Place(k))
+		}
+	}
+	return err
 }
 
 // captureReader puts captures and refunds together with their fees: a fee is

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -294,7 +295,10 @@ func (q *TransactionQuery) authorizations() bool {
 }
 
 type (
-	membersOfEventsKeys struct{ rediskv.GrantKeys }
+	membersOfEventsKeys struct {
+		rediskv.GrantKeys
+		Archived string
+	}
 	membersOfEventsArgs struct {
 		rediskv.GrantArgs
 		Most int
@@ -314,11 +318,18 @@ func (s *Store) membersOfEvents(ctx context.Context, c rediskv.Caller, k rediskv
 	if q.authorizations() {
 		args.Most = 0
 	}
-	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant}, args)
+	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant, ArchivedKey(k)}, args)
 	inv.Keys = append(inv.Keys, indexes...)
+	l := Listing{Lists: indexes, Descending: q.Descending}
 	for _, n := range events {
 		inv.Args = append(inv.Args, n)
+		l.Between = append(l.Between, [2]int64{n * 16, n*16 + int64(args.Most)})
 	}
 	_, rest, err := s.db.Run(ctx, inv)
-	return membersIn(rest), err
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(l.Between, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	fields, _ := rest[0].(int64)
+	return s.Beyond(ctx, k, fields, membersIn(rest[1:]), l)
 }

@@ -102,7 +102,7 @@ func (s *Store) postOrganization(ctx context.Context, org string, st postings.St
 		st = postings.State{}
 	}
 	for st.Upto < last && posted < postTurn && ctx.Err() == nil {
-		members, err := s.scanIndex(ctx, k.Transactions(), (st.Upto+1)*16, last*16+15, postPage)
+		members, err := s.scanIndex(ctx, k, k.Transactions(), (st.Upto+1)*16, last*16+15, postPage)
 		if err != nil {
 			return posted, err
 		}

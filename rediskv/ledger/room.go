@@ -19,11 +19,15 @@ type Store struct {
 	payouts *lru.Cache[string, []string] // the indexes of a payout, by its key
 
 	postings *postings.Store
-	archive  Archive // nil: there is none
+	archive  Archive                        // nil: there is none
+	spans    *lru.Cache[string, knownSpans] // by ArchivedKey
 }
 
 // knownPayouts is how many payouts' indexes are remembered.
 const knownPayouts = 10_000
+
+// knownOrganizations is of how many organizations it is remembered what the archive has.
+const knownOrganizations = 10_000
 
 // New returns it on a database.
 func New(db *rediskv.DB) *Store {
@@ -31,5 +35,9 @@ func New(db *rediskv.DB) *Store {
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Store{db: db, payouts: payouts, postings: postings.New(db)}
+	spans, err := lru.New[string, knownSpans](knownOrganizations)
+	if err != nil {
+		panic(err) // likewise
+	}
+	return &Store{db: db, payouts: payouts, postings: postings.New(db), spans: spans}
 }

@@ -144,22 +144,20 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	if err != nil || len(indexes) == 0 {
 		return nil, true, err
 	}
-	command, from, to := "ZRANGEBYSCORE", max(after+1, b.low), b.high
+	between := q.between(after, b)
+	command, from, to := "ZRANGEBYSCORE", between[0], between[1]
 	if q.Descending {
-		command, from, to = "ZREVRANGEBYSCORE", b.high, b.low
-		if after != 0 {
-			from = min(after-1, b.high)
-		}
+		command, from, to = "ZREVRANGEBYSCORE", to, from
 	}
 	size := q.size(c, len(indexes))
 	grant, granted := c.Grant(k)
 	if granted.GrantVersion == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
-		members, err := s.scanIndex(ctx, indexes[0], from, to, size)
+		members, err := s.scanIndex(ctx, k, indexes[0], from, to, size)
 		return members, len(members) < size, err
 	}
 	args := scanTransactionsArgs{GrantArgs: granted, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
-	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), k.Events()}
+	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), k.Events(), ArchivedKey(k)}
 	asked := !q.indexed()
 	if asked {
 		keys.Postings = postings.StateKey(k)
@@ -177,22 +175,34 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		return s.scan(ctx, c, k, q, after, b)
 	}
 	if asked {
-		text, _ := rest[0].(string)
+		text, _ := rest[1].(string)
 		st := postings.StateOf(k, text)
 		b.posted = &st
 	}
-	if right, err := b.found(rest[1], rest[2]); err != nil || !right {
+	if right, err := b.found(rest[2], rest[3]); err != nil || !right {
 		if err == nil {
 			members, end, err = s.scan(ctx, c, k, q, after, b)
 		}
 		return members, end, err
 	}
-	for _, list := range rest[3:] {
+	for _, list := range rest[4:] {
 		f, _ := list.([]any)
 		members = append(members, membersIn(f)...)
 	}
-	members = q.ordered(members)
-	return members[:min(len(members), size)], len(members) < size, nil
+	fields, _ := rest[0].(int64)
+	members, err = s.Beyond(ctx, k, fields, q.ordered(members), Listing{indexes, [][2]int64{q.between(after, b)}, q.Descending, size})
+	return members[:min(len(members), size)], len(members) < size, err
+}
+
+// between are the places where a scan goes on, with both.
+func (q *TransactionQuery) between(after int64, b *bounds) [2]int64 {
+	switch {
+	case !q.Descending:
+		return [2]int64{max(after+1, b.low), b.high}
+	case after != 0:
+		return [2]int64{b.low, min(after-1, b.high)}
+	}
+	return [2]int64{b.low, b.high}
 }
 
 // membersIn reads members and their positions, one behind the other.
@@ -208,17 +218,25 @@ func membersIn(reply []any) (members []Indexed) {
 
 // scanIndex is scan upwards of one index for the service itself. It is what
 // exports do most; the script took half as long as reading the hashes.
-func (s *Store) scanIndex(ctx context.Context, index string, from, to int64, batch int) (members []Indexed, err error) {
+func (s *Store) scanIndex(ctx context.Context, k rediskv.Space, index string, from, to int64, batch int) (members []Indexed, err error) {
+	var fields *redis.IntCmd
 	err = s.db.Timed(ctx, "scan_index", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
 		by := redis.ZRangeArgs{Key: index, ByScore: true, Start: from, Stop: to, Count: int64(batch)}
-		found, err := s.db.Redis.ZRangeArgsWithScores(ctx, by).Result()
-		for _, z := range found {
+		found := pipe.ZRangeArgsWithScores(ctx, by)
+		fields = pipe.HLen(ctx, ArchivedKey(k)) // behind it, see Beyond
+		_, err := pipe.Exec(ctx)
+		for _, z := range found.Val() {
 			id, _ := z.Member.(string)
 			members = append(members, MemberAt(id, int64(z.Score)))
 		}
 		return err
 	})
-	return members, err
+	if err != nil {
+		return nil, err
+	}
+	members, err = s.Beyond(ctx, k, fields.Val(), members, Listing{[]string{index}, [][2]int64{{from, to}}, false, batch})
+	return members[:min(len(members), batch)], err
 }
 
 // indexes are those that hold every match; none when there is no such payout.
@@ -359,7 +377,7 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 
 type scanTransactionsKeys struct {
 	rediskv.GrantKeys
-	Events, Directory, Postings string
+	Events, Directory, Postings, Archived string
 }
 
 type scanTransactionsArgs struct {

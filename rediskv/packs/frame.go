@@ -114,6 +114,21 @@ func (f *Frame) Row(id string) (row []byte, ok bool) {
 	return f.row(i), true
 }
 
+// Len is how many rows the frame has.
+func (f *Frame) Len() int { return len(f.ends) }
+
+// At is a row by its number, from 0; not to be changed.
+func (f *Frame) At(i int) []byte { return f.row(i) }
+
+// From is the number of the first row with an identifier or a later one; Len, if there is
+// none.
+func (f *Frame) From(id string) int {
+	return sort.Search(len(f.ends), func(i int) bool {
+		is, _ := idOf(f.row(i))
+		return string(is) >= id
+	})
+}
+
 // Rows are the identifiers and rows in their order; not to be changed.
 func (f *Frame) Rows() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {

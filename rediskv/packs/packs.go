@@ -35,7 +35,7 @@ const (
 	leastFrame   = 10       // bytes of a zstd frame that holds anything
 	overhead     = 1 << 10  // by how much a frame can be larger than what it holds
 	leastRow     = len(`{"id":"-"}` + "\n")
-	longestID    = 64
+	longestID    = 128
 
 	mostFrames   = 1 << 19
 	largestIndex = 256 << 20
@@ -128,7 +128,7 @@ func idOf(row []byte) (id []byte, ok bool) {
 	return rest[:n], validID(rest[:n])
 }
 
-// validID says whether a text can be an identifier: 1 to 64 bytes of printable ASCII that
+// validID says whether a text can be an identifier: 1 to 128 bytes of printable ASCII that
 // JSON need not escape.
 func validID[T string | []byte](id T) bool {
 	for i := range len(id) {

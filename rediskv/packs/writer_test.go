@@ -18,7 +18,7 @@ import (
 
 func TestRefusedRows(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("i", 64)
+	long := strings.Repeat("i", 128)
 	huge := fmt.Sprintf(`{"id":"b","text":"%s"}`, strings.Repeat("x", 16<<20-len(`{"id":"b","text":""}`)))
 	const begins, identifier, line, order, bytes16M = "begins with", "printable", "one line", "before", "at most 16777215"
 	for _, c := range []struct{ name, id, text, says string }{
@@ -67,7 +67,7 @@ func TestRefusedRows(t *testing.T) {
 
 func TestRefusedKinds(t *testing.T) {
 	t.Parallel()
-	for kind, partition := range map[string]int{"": 0, "Payments": 0, "a-b": 0, strings.Repeat("k", 65): 0, "payments": -1} {
+	for kind, partition := range map[string]int{"": 0, "Payments": 0, "a-b": 0, strings.Repeat("k", 129): 0, "payments": -1} {
 		w := packs.NewWriter(&bytes.Buffer{}, kind, partition)
 		if w.Add("a", []byte(`{"id":"a"}`)) == nil {
 			t.Errorf("a row can be added to a pack of %q, partition %d", kind, partition)

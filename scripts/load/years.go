@@ -192,7 +192,7 @@ func (y *years) row(ctx context.Context) error {
 			return err
 		}
 		for _, l := range lines {
-			archived, bytes, packs = archived+l.Payments.Rows, bytes+l.Payments.Size+l.Parts.Size, packs+1
+			archived, bytes, packs = archived+l.Payments.Rows, bytes+l.Size(), packs+1
 		}
 	}
 	memory := int64(0)

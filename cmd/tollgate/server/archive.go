@@ -206,10 +206,10 @@ func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archiv
 		var rows, size int64
 		first, until := lines[0].From, lines[0].Until
 		for _, l := range lines {
-			rows, size = rows+l.Payments.Rows, size+l.Payments.Size+l.Parts.Size
+			rows, size = rows+l.Payments.Rows, size+l.Size()
 			first, until = min(first, l.From), max(until, l.Until)
 			if asJSON {
-				if err := printLine(a, packJSON{"pack", p, l.Number, l.Payments.SHA256, l.Payments.Rows, l.Payments.Size + l.Parts.Size, l.From, l.Until, l.SealedAt, l.Number <= done}); err != nil {
+				if err := printLine(a, packJSON{"pack", p, l.Number, l.Payments.SHA256, l.Payments.Rows, l.Size(), l.From, l.Until, l.SealedAt, l.Number <= done}); err != nil {
 					return err
 				}
 			}

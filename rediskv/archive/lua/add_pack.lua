@@ -1,9 +1,12 @@
--- Adds a line to the manifest of a partition's archive, and moves along how far the
--- payments of organizations have been looked at. Behind another worker it is too late.
+-- Adds a line to the manifest of a partition's archive, notes of which places it has the lists
+-- of organizations, and moves along how far their payments have been looked at. Behind another
+-- worker it is too late.
 -- KEYS: archive
 -- ARGV: number, line
 -- number is that of the line; one that is empty adds none, and holds while number is the
--- last one. KEYS goes on with the progress of organizations, ARGV with the place of each.
+-- last one. KEYS goes on with what is archived of organizations, ARGV with two for each:
+-- the place up to which they have been looked at, and the span of its lists that the line
+-- has, "-" if nobody uses them; empty without one.
 -- Returns: {'added'} | {'conflict'}
 local last = redis.call('HGET', archive, 'n') or '0'
 if line ~= '' then
@@ -15,6 +18,8 @@ elseif last ~= number then
   return {'conflict'}
 end
 for i = named_keys + 1, #KEYS do
-  redis.call('HSET', KEYS[i], 'through', ARGV[named_args + i - named_keys])
+  local at = named_args + 2 * (i - named_keys) - 1
+  if ARGV[at] ~= '' then redis.call('HSET', KEYS[i], 'through', ARGV[at]) end
+  if line ~= '' and ARGV[at + 1] ~= '' then redis.call('HSET', KEYS[i], number, ARGV[at + 1]) end
 end
 return {'added'}

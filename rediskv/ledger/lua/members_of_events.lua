@@ -1,12 +1,12 @@
 -- Reads the transactions of some events that are in one of several indexes, at one moment.
--- KEYS: grant, rate
+-- KEYS: grant, rate, archived
 -- ARGV: grant_version, rate_limit, most
 -- most is the place of the last one of an event, 0 to 15. KEYS goes on with the indexes,
 -- ARGV with the numbers of the events.
--- Returns: {'read', member, position, …} | {'grant'} | {'limited'}
+-- Returns: {'read', the fields of archived, member, position, …} | {'grant'} | {'limited'}
 local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
-local found = {'read'}
+local found = {'read', redis.call('HLEN', archived)}
 for i = named_args + 1, #ARGV do
   local first = tonumber(ARGV[i]) * 16
   for key = named_keys + 1, #KEYS do
