@@ -16,7 +16,7 @@ const mostParsed = 4096
 // becomes stale: a client that has another key, or one less, has other texts.
 type parsedKeys struct {
 	mu   sync.Mutex
-	keys *simplelru.LRU[string, auth.ClientKeys]
+	keys *simplelru.LRU[string, *auth.ClientKeys]
 }
 
 // of are the keys of a client, stored as JWKs. In JSON a line feed is white space alone, so
@@ -26,14 +26,14 @@ func (p *parsedKeys) of(stored []string) (auth.ClientKeys, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.keys == nil {
-		p.keys, _ = simplelru.NewLRU[string, auth.ClientKeys](mostParsed, nil) // errs for sizes below 1 only
+		p.keys, _ = simplelru.NewLRU[string, *auth.ClientKeys](mostParsed, nil) // errs for sizes below 1 only
 	}
 	if keys, ok := p.keys.Get(text); ok {
-		return keys, nil
+		return *keys, nil
 	}
 	keys, err := PublicKeys(stored)
 	if err == nil {
-		p.keys.Add(text, keys)
+		p.keys.Add(text, &keys)
 	}
 	return keys, err
 }

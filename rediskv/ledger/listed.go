@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -329,7 +328,7 @@ func (s *Store) membersOfEvents(ctx context.Context, c rediskv.Caller, k rediskv
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(l.Between, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	sort.Slice(l.Between, func(i, j int) bool { return l.Between[i][0] < l.Between[j][0] })
 	fields, _ := rest[0].(int64)
 	return s.Beyond(ctx, k, fields, membersIn(rest[1:]), l)
 }

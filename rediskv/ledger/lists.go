@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func SpansIn(hash map[string]string) (spans []Span) {
 		}
 		spans = append(spans, span)
 	}
-	slices.SortFunc(spans, func(a, b Span) int { return int(a.Line - b.Line) })
+	sort.Slice(spans, func(i, j int) bool { return spans[i].Line < spans[j].Line })
 	return spans
 }
 
@@ -111,7 +112,7 @@ func (s *Store) Spans(ctx context.Context, k rediskv.Space, fields int64) ([]Spa
 	if err != nil {
 		return nil, err
 	}
-	known := knownSpans{int64(len(hash)), s.db.Clock(), SpansIn(hash)}
+	known := &knownSpans{int64(len(hash)), s.db.Clock(), SpansIn(hash)}
 	s.spans.Add(key, known)
 	return known.spans, nil
 }
@@ -127,16 +128,19 @@ func (s *Store) Beyond(ctx context.Context, k rediskv.Space, fields int64, membe
 	if len(l.Between) == 1 {
 		members = l.Cut(members)
 	}
-	spans = slices.DeleteFunc(slices.Clone(spans), func(span Span) bool {
-		return !slices.ContainsFunc(l.Between, func(b [2]int64) bool { return span.meets(b[0], b[1]) })
-	})
-	if len(spans) == 0 {
+	var those []Span
+	for _, span := range spans {
+		if slices.ContainsFunc(l.Between, func(b [2]int64) bool { return span.meets(b[0], b[1]) }) {
+			those = append(those, span)
+		}
+	}
+	if len(those) == 0 {
 		return members, nil
 	}
 	if s.archive == nil {
 		return nil, notHere()
 	}
-	more, err := s.archive.Lists(ctx, k, spans, l)
+	more, err := s.archive.Lists(ctx, k, those, l)
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,11 @@ var lua embed.FS
 // Store is that part of the state. It is safe for concurrent use.
 type Store struct {
 	db      *rediskv.DB
-	payouts *lru.Cache[string, []string] // the indexes of a payout, by its key
+	payouts *lru.Cache[string, *[]string] // the indexes of a payout, by its key
 
 	postings *postings.Store
 	archive  Archive                        // nil: there is none
-	spans    *lru.Cache[string, knownSpans] // by ArchivedKey
+	spans    *lru.Cache[string, *knownSpans] // by ArchivedKey
 }
 
 // knownPayouts is how many payouts' indexes are remembered.
@@ -31,11 +31,11 @@ const knownOrganizations = 10_000
 
 // New returns it on a database.
 func New(db *rediskv.DB) *Store {
-	payouts, err := lru.New[string, []string](knownPayouts)
+	payouts, err := lru.New[string, *[]string](knownPayouts)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	spans, err := lru.New[string, knownSpans](knownOrganizations)
+	spans, err := lru.New[string, *knownSpans](knownOrganizations)
 	if err != nil {
 		panic(err) // likewise
 	}

@@ -310,7 +310,7 @@ func (s *Store) payoutIndexes(ctx context.Context, k rediskv.Space, id string) (
 		return nil, nil
 	}
 	if keys, ok := s.payouts.Get(k.Object(id)); ok {
-		return keys, nil
+		return *keys, nil
 	}
 	p, err := s.ReadPayout(ctx, k, id)
 	if rediskv.Gone(err) {
@@ -328,7 +328,7 @@ func (s *Store) indexesOf(k rediskv.Space, p *tollgate.Payout) []string {
 	for _, g := range p.Groups {
 		keys = append(keys, k.Group(p.MerchantAccountID, p.Currency, g.Date))
 	}
-	s.payouts.Add(k.Object(p.ID), keys)
+	s.payouts.Add(k.Object(p.ID), &keys)
 	return keys
 }
 

@@ -33,7 +33,7 @@ type copies struct {
 // ownCopies are those of one organization, by payment.
 type ownCopies struct {
 	organization string
-	list         *simplelru.LRU[string, paymentCopy]
+	list         *simplelru.LRU[string, *paymentCopy]
 	bytes        int64
 	place        int // in mostCopies
 }
@@ -75,7 +75,7 @@ func (c *copies) get(org, id string) (p tollgate.Payment, ticket string) {
 // keep keeps a payment as it was read or written, unless it is known to have gone
 // on since, or nothing can become of it any more.
 func (c *copies) keep(org string, p *tollgate.Payment, ticket string) {
-	one := paymentCopy{*p, ticket}
+	one := &paymentCopy{*p, ticket}
 	size := one.bytes()
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -91,7 +91,7 @@ func (c *copies) keep(org string, p *tollgate.Payment, ticket string) {
 	}
 	if own == nil {
 		own = &ownCopies{organization: org}
-		own.list, _ = simplelru.NewLRU(copiesEach, func(_ string, gone paymentCopy) { c.add(own, -gone.bytes()) })
+		own.list, _ = simplelru.NewLRU(copiesEach, func(_ string, gone *paymentCopy) { c.add(own, -gone.bytes()) })
 		c.of[org] = own
 		heap.Push(&c.most, own)
 	} else {
