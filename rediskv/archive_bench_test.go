@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs/shelf/s3/s3test"
 	"tollgate/rediskv/redistest"
 )
 
@@ -55,7 +57,7 @@ func BenchmarkArchive(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, l := range lines {
-			bytes += l.Payments.Size + l.Parts.Size
+			bytes += l.Size()
 		}
 	}
 	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/payment")
@@ -99,6 +101,50 @@ func BenchmarkReadArchived(b *testing.B) {
 	b.Run("archive", reads)
 	a.open(b, archive.Options{CacheBytes: 1})
 	b.Run("uncached", reads)
+}
+
+// BenchmarkReadFromABucket reads payments from a bucket that takes 30 ms to answer: by an
+// instance that has just started, and by one that has read others before.
+func BenchmarkReadFromABucket(b *testing.B) {
+	bucket := s3test.New(b)
+	f := newFixtureAt(b, redistest.Single(b).URL)
+	a := f.archivedAt(b, bucket.At(""), archive.Options{Rows: 1000})
+	random := rand.New(rand.NewPCG(18, 7))
+	const many = 3000
+	ids := f.longAgo(b, random, many)
+	if n := a.move(b); n != many {
+		b.Fatalf("%d were moved", n)
+	}
+	bucket.Fail(func(w http.ResponseWriter, r *http.Request, right http.Handler) {
+		time.Sleep(30 * time.Millisecond)
+		right.ServeHTTP(w, r)
+	})
+	reads := map[string]func(){
+		"id": func() { f.Read(b, ids[random.IntN(many)]) },
+		"page": func() {
+			q := ledger.TransactionQuery{Limit: 20, After: 16 * (1 + random.Int64N(many-50)), Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
+			if rows, _, _, err := f.Payments(b.Context(), f.Caller, q); err != nil || len(rows) != 20 {
+				b.Fatal(len(rows), err)
+			}
+		},
+	}
+	for _, what := range []string{"id", "page"} {
+		for _, when := range []string{"started", "running"} {
+			b.Run(what+"/"+when, func(b *testing.B) {
+				a.open(b, archive.Options{})
+				took := make([]time.Duration, 0, b.N)
+				for b.Loop() {
+					if when == "started" {
+						a.open(b, archive.Options{})
+					}
+					start := time.Now()
+					reads[what]()
+					took = append(took, time.Since(start))
+				}
+				percentiles(b, took)
+			})
+		}
+	}
 }
 
 func percentiles(b *testing.B, took []time.Duration) {

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs/shelf/s3/s3test"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/testkit"
 )
@@ -314,5 +318,66 @@ func TestPreviewOfArchived(t *testing.T) {
 	err := f.Captured(t.Context(), f.Caller, f.MerchantAccount(t).ID, tollgate.PreviewWindow{From: from, To: f.Now()}, func(tollgate.CapturedAmount) error { return nil })
 	if testkit.Code(err) != "archive_unavailable" {
 		t.Errorf("without the archive: %v", err)
+	}
+}
+
+// A page of an archive in a bucket reads each part of a file once, however many of its
+// payments are read at the same time, and its parts at the same time.
+func TestPagesFromABucket(t *testing.T) {
+	f, server := newFixture(t), s3test.New(t)
+	a := f.archivedAt(t, server.At(""), archive.Options{})
+	const many = 2200
+	for range many {
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+		f.Clock.Advance(time.Second)
+	}
+	f.days(120)
+	if n := a.move(t); n != many {
+		t.Fatalf("%d were moved", n)
+	}
+	lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
+	must(t, err)
+	a.open(t, archive.Options{})
+	var asked sync.Map // ranges of bytes: what fails is asked for again
+	var ranges atomic.Int64
+	var once sync.Once
+	second, alone := make(chan struct{}), false
+	server.Fail(func(w http.ResponseWriter, r *http.Request, right http.Handler) {
+		if strings.HasSuffix(r.URL.Path, archivedPack(lines[0], lines[0].Payments)) {
+			n := ranges.Load()
+			if _, again := asked.LoadOrStore(r.Header.Get("Range"), true); !again {
+				n = ranges.Add(1)
+			}
+			switch n {
+			case 2: // behind the end of the file, which has the index: a frame, which waits for another one
+				select {
+				case <-second:
+				case <-time.After(time.Minute):
+					alone = true
+				}
+			case 3:
+				once.Do(func() { close(second) })
+			}
+		}
+		right.ServeHTTP(w, r)
+	})
+	server.Requests()
+	var first []string
+	for range 2 {
+		rows, _, more, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 100, After: 16 * 20, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}})
+		if err != nil || len(rows) != 100 || !more {
+			t.Fatalf("%d payments, %v, %v", len(rows), more, err)
+		}
+		if asked := server.Requests(); first == nil {
+			first = asked
+		} else if len(asked) != 0 {
+			t.Errorf("the same page again takes %q", asked)
+		}
+	}
+	// Lists: the end of the file, which has all of it. Payments: the end with the index, and the
+	// five or six frames that 100 of them take.
+	if n := len(first); n < 7 || n > 8 || alone {
+		t.Errorf("the requests are %q, one frame behind the other: %v", first, alone)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/sync/singleflight"
 
 	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/shelf"
@@ -24,6 +26,7 @@ type cache struct {
 	room    int // bytes of frames
 	taken   int
 	frame   *simplelru.LRU[frameKey, *packs.Frame]
+	flights singleflight.Group // what is being read
 }
 
 type opened struct {
@@ -131,12 +134,24 @@ func (r *reading) frame(ctx context.Context, n int) (f *packs.Frame, err error) 
 	if known {
 		return f, nil
 	}
-	if f, err = r.Frame(ctx, n); err != nil {
+	f, err = alone(ctx, &r.c.flights, fmt.Sprint(r.at.shelf, key), func() (*packs.Frame, error) { return r.Frame(ctx, n) })
+	if err != nil {
 		r.c.forget(ctx, r.at, r.opened)
 		return nil, err
 	}
 	r.c.keep(key, f)
 	return f, nil
+}
+
+// alone has those who want the same at once wait for one of them that reads it. Where that
+// one gives up, each of the others goes on by itself.
+func alone[T any](ctx context.Context, flights *singleflight.Group, key string, read func() (T, error)) (T, error) {
+	v, err, shared := flights.Do(key, func() (any, error) { return read() })
+	if err != nil && shared && ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return read()
+	}
+	one, _ := v.(T)
+	return one, err
 }
 
 // forget has a pack that cannot be read opened anew by the next reader: it may have been
@@ -165,31 +180,38 @@ func (c *cache) keep(key frameKey, f *packs.Frame) {
 
 // pack opens a pack, and counts its user.
 func (c *cache) pack(ctx context.Context, at openKey) (*opened, error) {
-	c.lock.Lock()
-	o, known := c.open.Get(at)
-	if known {
-		o.users++
+	for {
+		c.lock.Lock()
+		o, known := c.open.Get(at)
+		if known {
+			o.users++
+		}
+		c.lock.Unlock()
+		if known {
+			return o, nil
+		}
+		// If it is let go again before it is used, it is opened once more.
+		if _, err := alone(ctx, &c.flights, fmt.Sprint(at), func() (bool, error) { return true, c.opens(ctx, at) }); err != nil {
+			return nil, err
+		}
 	}
-	c.lock.Unlock()
-	if known {
-		return o, nil
-	}
+}
+
+// opens opens a pack that nobody uses yet.
+func (c *cache) opens(ctx context.Context, at openKey) error {
 	object, err := c.shelves[at.shelf].Read(ctx, at.pack)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p, err := packs.Open(ctx, object, object.Size())
 	if err != nil {
-		return nil, errors.Join(err, object.Close())
+		return errors.Join(err, object.Close())
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if other, known := c.open.Get(at); known { // somebody was faster
-		other.users++
-		_ = object.Close()
-		return other, nil
+	if c.open.Contains(at) { // somebody was faster
+		return object.Close()
 	}
-	o = &opened{Pack: p, object: object, users: 1}
-	c.open.Add(at, o)
-	return o, nil
+	c.open.Add(at, &opened{Pack: p, object: object})
+	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -138,11 +141,30 @@ func (s *Store) Lists(ctx context.Context, k rediskv.Space, spans []ledger.Span,
 		return int(min(max(a.First-b.First, -1), 1))
 	})
 	l.Between = slices.Clone(l.Between)
+	for n := 1; len(spans) > 0; n = atOnce { // as a rule the first one fills a page
+		n = min(n, len(spans))
+		more, err := s.inSpans(ctx, k, m, spans[:n], l)
+		if err != nil {
+			return nil, err
+		}
+		if found, spans = append(found, more...), spans[n:]; len(l.Between) == 1 {
+			found = l.Cut(found)
+		}
+	}
+	return found, nil
+}
+
+// inSpans is Lists of a few spans, at once.
+func (s *Store) inSpans(ctx context.Context, k rediskv.Space, m *manifest, spans []ledger.Span, l ledger.Listing) (found []ledger.Indexed, err error) {
 	for _, span := range spans {
 		if span.Line > m.last() || m.lines[span.Line-1].Lists == nil {
 			return nil, unavailable(fmt.Errorf("lists of %s are in line %d of the manifest, which has none", k.Org, span.Line))
 		}
-		line := m.lines[span.Line-1]
+	}
+	var lock sync.Mutex
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(atOnce)
+	for _, span := range spans {
 		for _, index := range l.Lists {
 			list := listName{k.Org, ledger.ListOf(k, index)}
 			for _, b := range l.Between {
@@ -150,16 +172,18 @@ func (s *Store) Lists(ctx context.Context, k rediskv.Space, spans []ledger.Span,
 				if low > high {
 					continue
 				}
-				more, err := s.entries(ctx, line, list, low, high, l.Descending, l.Most)
-				if err != nil {
-					return nil, unavailable(err)
-				}
-				found = append(found, more...)
+				reads.Go(func() error {
+					more, err := s.entries(ctx, m.lines[span.Line-1], list, low, high, l.Descending, l.Most)
+					lock.Lock()
+					defer lock.Unlock()
+					found = append(found, more...)
+					return err
+				})
 			}
 		}
-		if len(l.Between) == 1 {
-			found = l.Cut(found)
-		}
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, unavailable(err)
 	}
 	return found, nil
 }

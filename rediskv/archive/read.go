@@ -3,10 +3,12 @@ package archive
 import (
 	"context"
 	"errors"
-	"slices"
+	"maps"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/sync/errgroup"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -19,36 +21,44 @@ import (
 // Payments are the records of archived payments, as ledger.Archive says. A manifest that
 // does not lead to one of them is read again before it is thought not to be there.
 func (s *Store) Payments(ctx context.Context, k rediskv.Space, ids []string) (map[string]*ledger.Records, error) {
-	found := map[string]*ledger.Records{}
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
+	found, missing := map[string]*ledger.Records{}, map[string]string{} // by what they share: an identifier
+	for _, id := range ids {
+		if of, _, ok := tollgate.NumberIn(id); ok && (missing[of] == "" || id < missing[of]) {
+			missing[of] = id
+		}
+	}
 	for _, fresh := range []bool{false, true} {
+		if len(missing) == 0 {
+			break
+		}
 		m, err := s.manifest(ctx, k.Partition, fresh)
 		if err != nil {
 			return nil, err
 		}
-		missing := false
-		for _, id := range ids {
-			of, _, ok := tollgate.NumberIn(id)
-			if !ok || found[of] != nil {
-				continue
-			}
-			r, err := s.lookUp(ctx, k, m, id)
-			if err != nil {
-				return nil, err
-			}
-			if r == nil {
-				missing = true
-				continue
-			}
-			found[of] = r
+		var lock sync.Mutex
+		reads, ctx := errgroup.WithContext(ctx)
+		reads.SetLimit(atOnce)
+		for of, id := range maps.Clone(missing) {
+			reads.Go(func() error {
+				r, err := s.lookUp(ctx, k, m, id)
+				lock.Lock()
+				defer lock.Unlock()
+				if r != nil {
+					found[of] = r
+					delete(missing, of)
+				}
+				return err
+			})
 		}
-		if !missing {
-			break
+		if err := reads.Wait(); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil
 }
+
+// atOnce is how much of an archive is read at the same time for one page: a bucket is far.
+const atOnce = 8
 
 // lookUp looks for the payment that an identifier belongs to, in the newest pack that has it.
 func (s *Store) lookUp(ctx context.Context, k rediskv.Space, m *manifest, id string) (*ledger.Records, error) {
