@@ -29,7 +29,7 @@ var rooms = map[string]map[string][]string{
 		"":            {"bodies", "gcra", "history", "peer", "record", "script"},
 		"accounts":    {"", "eventlog", "gcra", "record", "rules", "script"},
 		"agenda":      {"", "script"},
-		"archive":     {"", "history", "ledger", "packs", "packs/lists", "packs/shelf", "payments", "record", "script"},
+		"archive":     {"", "history", "ledger", "packs", "packs/lists", "packs/shelf", "packs/shelves", "payments", "record", "script"},
 		"audittree":   {"", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"bodies":      {},
@@ -67,6 +67,7 @@ var rooms = map[string]map[string][]string{
 		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "bodies", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
 
+		"packs/shelves":         {"packs", "packs/shelf"},
 		"packs/shelf/s3":        {"packs/shelf"},
 		"packs/shelf/s3/s3test": {},
 	},

@@ -15,6 +15,7 @@ import (
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/payments"
 )
 
@@ -171,8 +172,8 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + damaged.Error()})
 		return false, nil
 	}
-	if errors.Is(err, errOther) {
-		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + trimmed(err)})
+	if errors.Is(err, shelves.ErrOther) {
+		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + shelves.Trimmed(err)})
 		return false, nil
 	}
 	if err == nil {
@@ -236,7 +237,7 @@ func (a *adopting) compare(ctx context.Context, m *manifest, l *Line) error {
 		}
 		for _, one := range some {
 			if a.db.Partition(one.org) != a.partition {
-				return fmt.Errorf("%w: %s is of an organization of another partition", errOther, one.id)
+				return fmt.Errorf("%w: %s is of an organization of another partition", shelves.ErrOther, one.id)
 			}
 		}
 		for few := range slices.Chunk(some, together) {

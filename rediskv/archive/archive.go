@@ -22,6 +22,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/script"
 )
 
@@ -56,7 +57,7 @@ type Store struct {
 	db *rediskv.DB
 	Options
 
-	cache *cache
+	cache *shelves.Cache
 	kept  *lru.Cache[keptKey, *ledger.Records] // what was read last: nobody changes it
 	lock  sync.Mutex
 	known map[int]*manifest // by partition
@@ -73,7 +74,7 @@ func New(db *rediskv.DB, o Options) *Store {
 		o.Rows = defaultRows
 	}
 	kept, _ := lru.New[keptKey, *ledger.Records](mostKept)
-	return &Store{db: db, Options: o, cache: newCache(o.Shelves, o.CacheBytes), kept: kept, known: map[int]*manifest{}, caught: map[int]bool{}}
+	return &Store{db: db, Options: o, cache: shelves.NewCache(o.Shelves, o.CacheBytes), kept: kept, known: map[int]*manifest{}, caught: map[int]bool{}}
 }
 
 // mostKept is how many payments are kept as they were read: a few kilobytes each. A check

@@ -3,14 +3,11 @@ package archive
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"strings"
 
 	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/packs/shelves"
 )
 
 // Finding is what a check of an archive has found.
@@ -99,95 +96,25 @@ func (k *checking) line(ctx context.Context, l *Line) error {
 // pack looks at a pack of a line; lost says that none of the shelves has it.
 func (k *checking) pack(ctx context.Context, l *Line, sum packs.Summary) (lost bool, err error) {
 	name := packName(k.partition, sum.SHA256)
-	return k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return isPack(ctx, on, name, sum) })
+	return k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return shelves.IsPack(ctx, on, name, sum) })
 }
-
-// errOther says that a file is not what its line says.
-var errOther = errors.New("it is another one")
 
 // is compares a line with its file on a shelf.
 func (l *Line) is(ctx context.Context, on shelf.Shelf) error {
-	text, err := on.Text(ctx, l.Name())
-	if err == nil && string(text) != l.text {
-		err = fmt.Errorf("%w: Redis has another text of this line", errOther)
-	}
-	return err
-}
-
-// isPack compares a pack on a shelf with what its line says of it.
-func isPack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary) error {
-	object, err := on.Read(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer object.Close()
-	pack, err := packs.Verify(ctx, readAhead(object), object.Size(), sum.SHA256)
-	if _, damaged := errors.AsType[*packs.DamagedError](err); damaged {
-		return fmt.Errorf("%w: %w", errOther, err)
-	}
-	if err != nil {
-		return err
-	}
-	return isOf(pack.Index(), sum)
+	return shelves.IsText(ctx, on, l.Name(), l.text)
 }
 
 // file looks at a file on each shelf, and heals it where it is to; lost says that none has it.
 func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(shelf.Shelf) error) (lost bool, err error) {
 	k.named[name] = true
-	wrong := map[int]Finding{}
-	right := -1
-	for i, on := range k.Shelves {
-		switch err := is(on); {
-		case err == nil:
-			right = i
-		case errors.Is(err, fs.ErrNotExist):
-			wrong[i] = Finding{Partition: k.partition, Line: l.Number, Copy: i > 0, File: name, Message: "the manifest names it, and it is not here"}
-		case errors.Is(err, errOther):
-			wrong[i] = Finding{Partition: k.partition, Line: l.Number, Copy: i > 0, File: name, Message: strings.TrimPrefix(err.Error(), errOther.Error()+": ")}
-		default:
-			return false, unavailable(err)
-		}
-	}
-	for i, on := range k.Shelves {
-		f, is := wrong[i]
-		if !is {
-			continue
-		}
-		if k.heal && right >= 0 {
-			if err := again(ctx, k.Shelves[right], on, name, size); err != nil {
-				return false, unavailable(err)
-			}
-			f.Healed = true
-		}
-		k.found(f)
-	}
-	return right < 0, nil
-}
-
-// again writes a file of one shelf to another, in place of what is there.
-func again(ctx context.Context, from, to shelf.Shelf, name string, size int64) error {
-	object, err := from.Read(ctx, name)
+	wrong, err := shelves.Look(ctx, k.Shelves, name, size, k.heal, is)
 	if err != nil {
-		return err
+		return false, unavailable(err)
 	}
-	defer object.Close()
-	if err := to.Remove(ctx, name); err != nil {
-		return err
+	for _, w := range wrong {
+		k.found(Finding{Partition: k.partition, Line: l.Number, Copy: w.Shelf > 0, File: name, Message: w.Message, Healed: w.Healed})
 	}
-	return to.Put(ctx, name, size, io.NewSectionReader(readerAt{ctx, readAhead(object)}, 0, size))
-}
-
-// readerAt is an object as package io reads it.
-type readerAt struct {
-	ctx    context.Context
-	object shelf.Object
-}
-
-func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
-	if err := r.object.ReadAt(r.ctx, p, off); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return len(wrong) == len(k.Shelves), nil
 }
 
 // orphans names the files of a partition that no line does, and what is to be said of them.

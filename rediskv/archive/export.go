@@ -205,7 +205,7 @@ func (e *exporting) take(ctx context.Context, l *Line, one rowOf) (err error) {
 			continue
 		}
 		of, _, _ := tollgate.NumberIn(one.id)
-		if _, there, err := e.cache.row(ctx, packName(g.Partition, g.Parts.SHA256), of); there || err != nil {
+		if _, there, err := e.cache.Row(ctx, packName(g.Partition, g.Parts.SHA256), of); there || err != nil {
 			e.n.Unsure++
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"tollgate/rediskv/history"
+	"tollgate/rediskv/packs/shelves"
 )
 
 // branch is what the shelves have behind the last line of a manifest: after Redis was put
@@ -86,8 +87,8 @@ func (s *Store) candidates(ctx context.Context, partition int, m *manifest, b *b
 			continue
 		}
 		l, err := s.lineAt(ctx, partition, name)
-		if errors.Is(err, errOther) {
-			b.told[name], b.wrong[name] = fmt.Sprintf("%s; no line can be taken back that follows it", trimmed(err)), true
+		if errors.Is(err, shelves.ErrOther) {
+			b.told[name], b.wrong[name] = fmt.Sprintf("%s; no line can be taken back that follows it", shelves.Trimmed(err)), true
 			b.torn = append(b.torn, name)
 			continue
 		}
@@ -105,8 +106,6 @@ func numberOf(name string) (number int64, is bool) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && strings.HasSuffix(name, ".json")
 }
-
-func trimmed(err error) string { return strings.TrimPrefix(err.Error(), errOther.Error()+": ") }
 
 // lineAt reads a line's file, from the first shelf that has what its name says.
 func (s *Store) lineAt(ctx context.Context, partition int, name string) (*Line, error) {
@@ -126,9 +125,9 @@ func (s *Store) lineAt(ctx context.Context, partition int, name string) (*Line, 
 		if err == nil {
 			err = errors.New("its text is not the one that its name says")
 		}
-		failed = cmp.Or(failed, fmt.Errorf("%w: %w", errOther, err))
+		failed = cmp.Or(failed, fmt.Errorf("%w: %w", shelves.ErrOther, err))
 	}
-	return nil, cmp.Or(failed, fmt.Errorf("%w: it is not here any more", errOther))
+	return nil, cmp.Or(failed, fmt.Errorf("%w: it is not here any more", shelves.ErrOther))
 }
 
 // ours leaves out first lines of a history that Redis has never had: nothing else says that
@@ -186,12 +185,12 @@ func (s *Store) whole(ctx context.Context, l *Line) error {
 		name := packName(l.Partition, sum.SHA256)
 		var failed error
 		for _, on := range s.Shelves {
-			err := isPack(ctx, on, name, sum)
+			err := shelves.IsPack(ctx, on, name, sum)
 			switch {
 			case err == nil:
 			case errors.Is(err, fs.ErrNotExist):
-				err = fmt.Errorf("%w: %s is not here", errOther, name)
-			case !errors.Is(err, errOther):
+				err = fmt.Errorf("%w: %s is not here", shelves.ErrOther, name)
+			case !errors.Is(err, shelves.ErrOther):
 				return unavailable(err)
 			}
 			if failed = err; err == nil {
@@ -215,11 +214,11 @@ func (s *Store) readable(ctx context.Context, b *branch) error {
 			}
 			continue
 		}
-		if !errors.Is(err, errOther) {
+		if !errors.Is(err, shelves.ErrOther) {
 			return err
 		}
 		for _, later := range b.lines[i:] {
-			b.told[later.Name()], b.wrong[later.Name()] = fmt.Sprintf("it cannot be taken back: a pack of line %d cannot be read: %s", l.Number, trimmed(err)), true
+			b.told[later.Name()], b.wrong[later.Name()] = fmt.Sprintf("it cannot be taken back: a pack of line %d cannot be read: %s", l.Number, shelves.Trimmed(err)), true
 		}
 		b.lines = b.lines[:i]
 		return nil

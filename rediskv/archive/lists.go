@@ -16,6 +16,7 @@ import (
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/lists"
+	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/payments"
 )
 
@@ -217,7 +218,7 @@ func (s *Store) Spans(ctx context.Context, k rediskv.Space) (spans []ledger.Span
 
 // entries are the first ones of a list between two places, with both, that a line has.
 func (s *Store) entries(ctx context.Context, l *Line, of listName, low, high int64, descending bool, most int) (found []ledger.Indexed, err error) {
-	err = s.cache.read(ctx, packName(l.Partition, l.Lists.SHA256), func(ctx context.Context, r *reading) error {
+	err = s.cache.Read(ctx, packName(l.Partition, l.Lists.SHA256), func(ctx context.Context, r *shelves.Reading) error {
 		found = nil
 		walk := seeker{r: r, prefix: lists.Prefix(of.organization, of.list)}
 		next, err := walk.up, walk.seek(ctx, lists.ID(of.organization, of.list, low))
@@ -251,7 +252,7 @@ func (s *Store) entries(ctx context.Context, l *Line, of listName, low, high int
 
 // seeker goes through the pieces of one list in a pack.
 type seeker struct {
-	r      *reading
+	r      *shelves.Reading
 	prefix string
 	frame  *packs.Frame // nil: before all, or behind
 	n, i   int
@@ -263,7 +264,7 @@ func (w *seeker) seek(ctx context.Context, id string) (err error) {
 	if w.frame = nil; w.n == len(w.r.Index().Frames) {
 		return nil
 	}
-	if w.frame, err = w.r.frame(ctx, w.n); err == nil {
+	if w.frame, err = w.r.Unpacked(ctx, w.n); err == nil {
 		w.i = w.frame.From(id)
 	}
 	return err
@@ -289,7 +290,7 @@ func (w *seeker) up(ctx context.Context) (err error) {
 		return nil
 	}
 	w.i = 0
-	w.frame, err = w.r.frame(ctx, w.n)
+	w.frame, err = w.r.Unpacked(ctx, w.n)
 	return err
 }
 
@@ -302,7 +303,7 @@ func (w *seeker) down(ctx context.Context) (err error) {
 		w.frame = nil
 		return nil
 	}
-	if w.frame, err = w.r.frame(ctx, w.n); err == nil {
+	if w.frame, err = w.r.Unpacked(ctx, w.n); err == nil {
 		w.i = w.frame.Len() - 1
 	}
 	return err

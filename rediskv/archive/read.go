@@ -106,7 +106,7 @@ func (s *Store) rowIn(ctx context.Context, l *Line, id string) ([]byte, error) {
 	of, number, _ := tollgate.NumberIn(id)
 	_, text, _ := strings.Cut(id, "_")
 	if number != tollgate.FirstNumber {
-		row, there, err := s.cache.row(ctx, packName(l.Partition, l.Parts.SHA256), of)
+		row, there, err := s.cache.Row(ctx, packName(l.Partition, l.Parts.SHA256), of)
 		if err != nil || !there {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (s *Store) rowIn(ctx context.Context, l *Line, id string) ([]byte, error) {
 		}
 		text = at.At + of + tollgate.FirstNumber
 	}
-	row, there, err := s.cache.row(ctx, packName(l.Partition, l.Payments.SHA256), tollgate.PrefixPayment+text)
+	row, there, err := s.cache.Row(ctx, packName(l.Partition, l.Payments.SHA256), tollgate.PrefixPayment+text)
 	if err != nil || !there {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/payments"
 )
 
@@ -57,7 +58,7 @@ func (k *checking) lists(ctx context.Context, l *Line) error {
 	_, damaged := errors.AsType[*packs.DamagedError](err)
 	name := packName(k.partition, l.Lists.SHA256)
 	switch {
-	case damaged || errors.Is(err, errOther) || errors.Is(err, fs.ErrNotExist): // which is told of the payments
+	case damaged || errors.Is(err, shelves.ErrOther) || errors.Is(err, fs.ErrNotExist): // which is told of the payments
 	case err != nil:
 		return unavailable(err)
 	case sum != *l.Lists:

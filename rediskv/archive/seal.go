@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +23,7 @@ import (
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -411,67 +411,15 @@ func (s *Store) shelvePack(ctx context.Context, on shelf.Shelf, p *sealing, i in
 		return err
 	}
 	s.step(p.partition, "put "+name)
-	if err := s.readBack(ctx, on, name, sum, i == 0, p); err != nil {
+	back := shelves.IsPack
+	if i == 0 {
+		back = func(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary) error {
+			return shelves.ReadBack(ctx, on, name, sum, p.sums)
+		}
+	}
+	if err := back(ctx, on, name, sum); err != nil {
 		return fmt.Errorf("reading %s back: %w", name, err)
 	}
 	s.step(p.partition, "read "+name+" back")
-	return nil
-}
-
-// readBack compares a pack on the shelf with what was written: the file, and each row of
-// payments.
-func (s *Store) readBack(ctx context.Context, on shelf.Shelf, name string, sum packs.Summary, rows bool, p *sealing) error {
-	there, err := on.Read(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	object := readAhead(there)
-	if !rows {
-		_, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
-		return err
-	}
-	if err := sameFile(ctx, object, sum); err != nil {
-		return err
-	}
-	pack, err := packs.Open(ctx, object, object.Size())
-	if err != nil {
-		return err
-	}
-	i := 0
-	for n := range pack.Index().Frames {
-		f, err := pack.Frame(ctx, n)
-		if err != nil {
-			return err
-		}
-		for id, row := range f.Rows() {
-			if i >= len(p.sums) || sha256.Sum256(row) != p.sums[i] {
-				return fmt.Errorf("row %s is another one", id)
-			}
-			i++
-		}
-	}
-	if i != len(p.sums) {
-		return fmt.Errorf("it has %d rows, and %d were written", i, len(p.sums))
-	}
-	return nil
-}
-
-// sameFile compares the SHA-256 of a file.
-func sameFile(ctx context.Context, object shelf.Object, sum packs.Summary) error {
-	h, part := sha256.New(), make([]byte, 1<<18)
-	if object.Size() != sum.Size {
-		return fmt.Errorf("it has %d bytes, and %d were written", object.Size(), sum.Size)
-	}
-	for at := int64(0); at < sum.Size; at += int64(len(part)) {
-		part = part[:min(int64(len(part)), sum.Size-at)]
-		if err := object.ReadAt(ctx, part, at); err != nil {
-			return err
-		}
-		h.Write(part)
-	}
-	if is := hex.EncodeToString(h.Sum(nil)); is != sum.SHA256 {
-		return fmt.Errorf("its SHA-256 is %s", is)
-	}
 	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelves"
 )
 
 // walked is a line's pack of payments, frame by frame: each from the first shelf that has
@@ -45,23 +45,15 @@ func (w *walked) read(ctx context.Context, shelf int) (*packs.Pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	pack, err := packs.Open(ctx, readAhead(object), object.Size())
+	pack, err := packs.Open(ctx, shelves.ReadAhead(object), object.Size())
 	if err == nil {
-		err = isOf(pack.Index(), w.l.Payments)
+		err = shelves.IsOf(pack.Index(), w.l.Payments)
 	}
 	if err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
 	w.ends = append(w.ends, object.Close)
 	return pack, nil
-}
-
-// isOf compares a pack's index with what a line says of it.
-func isOf(is packs.Index, sum packs.Summary) error {
-	if is.Rows != sum.Rows || is.First != sum.First || is.Last != sum.Last {
-		return fmt.Errorf("%w: it has %d rows from %s to %s, and its line says %d from %s to %s", errOther, is.Rows, is.First, is.Last, sum.Rows, sum.First, sum.Last)
-	}
-	return nil
 }
 
 // frames are the entries of its frames. The error is that of the first shelf.

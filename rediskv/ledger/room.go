@@ -19,7 +19,7 @@ type Store struct {
 	payouts *lru.Cache[string, *[]string] // the indexes of a payout, by its key
 
 	postings *postings.Store
-	archive  Archive                        // nil: there is none
+	archive  Archive                         // nil: there is none
 	spans    *lru.Cache[string, *knownSpans] // by ArchivedKey
 }
 

@@ -1,4 +1,4 @@
-package archive
+package shelves
 
 import (
 	"context"
@@ -20,7 +20,8 @@ type ahead struct {
 	had  []byte
 }
 
-func readAhead(o shelf.Object) *ahead { return &ahead{Object: o} }
+// ReadAhead has an object read in windows, by one reader who reads all of it.
+func ReadAhead(o shelf.Object) shelf.Object { return &ahead{Object: o} }
 
 // ReadAt reads from what it had, or a window from an offset on.
 func (a *ahead) ReadAt(ctx context.Context, p []byte, off int64) error {

@@ -1,4 +1,4 @@
-package archive
+package shelves
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 // mostOpen is how many packs are open at once, each with its index.
 const mostOpen = 64
 
-// cache has packs that are open, and frames of them as long as there is room.
-type cache struct {
+// Cache has packs that are open, and frames of them as long as there is room.
+type Cache struct {
 	shelves []shelf.Shelf
 	lock    sync.Mutex
 	open    *simplelru.LRU[openKey, *opened]
@@ -46,8 +46,9 @@ type frameKey struct {
 	n    int
 }
 
-func newCache(shelves []shelf.Shelf, room int) *cache {
-	c := &cache{shelves: shelves, room: room}
+// NewCache is one of packs that are on each of some shelves, with room for so many bytes of frames.
+func NewCache(shelves []shelf.Shelf, room int) *Cache {
+	c := &Cache{shelves: shelves, room: room}
 	c.open, _ = simplelru.NewLRU(mostOpen, func(_ openKey, o *opened) {
 		o.gone = true
 		c.settle(o)
@@ -57,22 +58,22 @@ func newCache(shelves []shelf.Shelf, room int) *cache {
 }
 
 // settle closes a pack that nobody uses any more. c.lock is held.
-func (c *cache) settle(o *opened) {
+func (c *Cache) settle(o *opened) {
 	if o.gone && o.users == 0 {
 		_ = o.object.Close() // it was only read
 	}
 }
 
-// reading is a pack that is open, and its frames from there or from the cache.
-type reading struct {
+// Reading is a pack that is open, and its frames from there or from the cache.
+type Reading struct {
 	*opened
-	c  *cache
+	c  *Cache
 	at openKey
 }
 
-// read reads a pack on the first shelf where that can be done. The error is that of the
+// Read reads a pack on the first shelf where that can be done. The error is that of the
 // first shelf.
-func (c *cache) read(ctx context.Context, name string, do func(context.Context, *reading) error) error {
+func (c *Cache) Read(ctx context.Context, name string, do func(context.Context, *Reading) error) error {
 	var failed error
 	for i := range c.shelves {
 		err := c.readSoon(ctx, openKey{i, name}, do)
@@ -84,16 +85,16 @@ func (c *cache) read(ctx context.Context, name string, do func(context.Context, 
 	return failed
 }
 
-// row is a row of a pack, by its identifier, from the first shelf that has it as it was
+// Row is a row of a pack, by its identifier, from the first shelf that has it as it was
 // written; false where the pack has none. The error is that of the first shelf.
-func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
-	err = c.read(ctx, name, func(ctx context.Context, r *reading) error {
+func (c *Cache) Row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
+	err = c.Read(ctx, name, func(ctx context.Context, r *Reading) error {
 		n, in := r.FrameOf(id)
 		if !in {
 			row, there = nil, false
 			return nil
 		}
-		f, err := r.frame(ctx, n)
+		f, err := r.Unpacked(ctx, n)
 		if err == nil {
 			row, there = f.Row(id)
 		}
@@ -102,11 +103,29 @@ func (c *cache) row(ctx context.Context, name, id string) (row []byte, there boo
 	return row, there, err
 }
 
+// Frames are the entries of a pack's frames, as Row says.
+func (c *Cache) Frames(ctx context.Context, name string) (all []packs.Entry, err error) {
+	err = c.Read(ctx, name, func(_ context.Context, r *Reading) error {
+		all = r.Index().Frames
+		return nil
+	})
+	return all, err
+}
+
+// Frame is one of them, by its number.
+func (c *Cache) Frame(ctx context.Context, name string, n int) (f *packs.Frame, err error) {
+	err = c.Read(ctx, name, func(ctx context.Context, r *Reading) (err error) {
+		f, err = r.Unpacked(ctx, n)
+		return err
+	})
+	return f, err
+}
+
 // haste is how long a shelf may take while there is another one to be asked.
 const haste = 3 * time.Second
 
 // readSoon reads a pack on one shelf, in haste on all but the last.
-func (c *cache) readSoon(ctx context.Context, at openKey, do func(context.Context, *reading) error) error {
+func (c *Cache) readSoon(ctx context.Context, at openKey, do func(context.Context, *Reading) error) error {
 	if at.shelf < len(c.shelves)-1 {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, haste)
@@ -122,11 +141,11 @@ func (c *cache) readSoon(ctx context.Context, at openKey, do func(context.Contex
 		o.users--
 		c.settle(o)
 	}()
-	return do(ctx, &reading{o, c, at})
+	return do(ctx, &Reading{o, c, at})
 }
 
-// frame is one of the pack's, by its number.
-func (r *reading) frame(ctx context.Context, n int) (f *packs.Frame, err error) {
+// Unpacked is a frame of the pack, by its number, which others use, too.
+func (r *Reading) Unpacked(ctx context.Context, n int) (f *packs.Frame, err error) {
 	key := frameKey{r.at.pack, n}
 	r.c.lock.Lock()
 	f, known := r.c.frame.Get(key)
@@ -157,7 +176,7 @@ func alone[T any](ctx context.Context, flights *singleflight.Group, key string, 
 // forget has a pack that cannot be read opened anew by the next reader: it may have been
 // healed meanwhile, as another file with the same name. It is not the pack's fault if who
 // asked does not wait.
-func (c *cache) forget(ctx context.Context, at openKey, o *opened) {
+func (c *Cache) forget(ctx context.Context, at openKey, o *opened) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if now, known := c.open.Peek(at); known && now == o && ctx.Err() == nil {
@@ -166,7 +185,7 @@ func (c *cache) forget(ctx context.Context, at openKey, o *opened) {
 }
 
 // keep keeps a frame, and lets go those that were used longest ago.
-func (c *cache) keep(key frameKey, f *packs.Frame) {
+func (c *Cache) keep(key frameKey, f *packs.Frame) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.frame.Contains(key) || f.Bytes() > c.room {
@@ -179,7 +198,7 @@ func (c *cache) keep(key frameKey, f *packs.Frame) {
 }
 
 // pack opens a pack, and counts its user.
-func (c *cache) pack(ctx context.Context, at openKey) (*opened, error) {
+func (c *Cache) pack(ctx context.Context, at openKey) (*opened, error) {
 	for {
 		c.lock.Lock()
 		o, known := c.open.Get(at)
@@ -198,7 +217,7 @@ func (c *cache) pack(ctx context.Context, at openKey) (*opened, error) {
 }
 
 // opens opens a pack that nobody uses yet.
-func (c *cache) opens(ctx context.Context, at openKey) error {
+func (c *Cache) opens(ctx context.Context, at openKey) error {
 	object, err := c.shelves[at.shelf].Read(ctx, at.pack)
 	if err != nil {
 		return err
