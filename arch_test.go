@@ -67,6 +67,7 @@ var rooms = map[string]map[string][]string{
 		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "bodies", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
 
+		"archive/logs":          {"", "eventlog", "history", "packs", "packs/shelf", "packs/shelves", "record", "script", "streams"},
 		"packs/shelves":         {"packs", "packs/shelf"},
 		"packs/shelf/s3":        {"packs/shelf"},
 		"packs/shelf/s3/s3test": {},

@@ -36,6 +36,9 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 		return nil, tollgate.NotFound()
 	}
 	found, err := s.find(ctx, c, k.Events(), eventID, id)
+	if err == nil && found == nil {
+		found, err = s.trimmedEvent(ctx, k, id)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -46,6 +49,16 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 		return nil, s.db.Noticed(ctx, k, err)
 	}
 	return jsontext.Value(rediskv.Text(*found, "b")), nil
+}
+
+// trimmedEvent is an event that packs have alone; nil where they do not.
+func (s *Store) trimmedEvent(ctx context.Context, k rediskv.Space, id string) (*redis.XMessage, error) {
+	in, err := s.Packed(ctx, k, logEvents)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	found, err := s.packedEvent(ctx, k, in, id)
+	return found, s.db.Noticed(ctx, k, err)
 }
 
 // AuditEntry is an entry of the audit record, and its number; 0 where that cannot be

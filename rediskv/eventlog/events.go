@@ -113,70 +113,53 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 		next, err = s.resume(ctx, k, q)
 		return nil, next, false, nothingYet(err)
 	}
-	next = q.After
-	resumed := next.zero()
 	r := streams.Query{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1, Descending: q.Descending}
 	if r.Types+r.Accounts+r.NamedID != "" {
 		r.Count = eventBatch
 	}
-	for looked := 0; looked < eventLimit; {
-		r.First, r.Last, r.Resumed = "-", "+", ""
-		if !resumed {
-			r.Resumed = next.Stream()
+	v := &visit{next: q.After, known: q.After.zero()}
+	asked := q.ObjectID == ""
+	for v.looked < eventLimit {
+		found, err := s.visit(ctx, c, k, q, r, v)
+		if err != nil {
+			return nil, v.next, false, nothingYet(err)
 		}
-		switch {
-		case q.Descending && next.zero():
-			r.First, r.Last = "+", "-"
-		case q.Descending:
-			r.First, r.Last = next.before(), "-"
-		case !next.zero():
-			r.First = next.after()
+		if found == nil {
+			continue // from elsewhere
 		}
-		var found *streams.Page
-		var last, there Position
-		if err := c.InTurn(ctx, func() (err error) {
-			found, last, there, err = s.readEvents(ctx, c, k, r)
-			return err
-		}); err != nil {
-			return nil, next, false, err
-		}
-		if !resumed && there != next { // what was read begins at no place of the log
-			resumed = true
-			if next, err = s.resume(ctx, k, q); err != nil {
-				return nil, next, false, nothingYet(err)
-			}
-			continue
-		}
-		resumed = true
 		for _, m := range found.Entries {
 			if q.ObjectID != "" && !names(rediskv.Text(m, "b"), q.ObjectID) {
 				continue
 			}
 			if len(events) == q.Limit {
-				return events, next, true, nil
+				return events, v.next, true, nil
 			}
 			row, err := s.eventRow(ctx, k, m)
 			if err != nil {
-				return nil, next, false, err
+				return nil, v.next, false, err
 			}
 			events = append(events, row)
-			next = positionOf(m)
+			v.next = positionOf(m)
 		}
-		if found.Looked > 0 {
-			next = last
+		if found.Last != nil {
+			v.next = positionOf(*found.Last)
 		}
+		v.count(found.Looked)
 		if found.Looked < r.Count {
-			return events, next, false, nil
+			if further, err := s.further(ctx, k, q, v, found); further && err == nil {
+				continue
+			}
+			return events, v.next, false, err
 		}
-		if looked == 0 && q.ObjectID != "" {
+		if !asked {
+			asked = true
 			page, end, further, known, err := s.ofPayment(ctx, c, k, q)
 			if known || err != nil {
 				return page, end, further, nothingYet(err)
 			}
 		}
-		looked += found.Looked
 	}
-	return events, next, true, nil
+	return events, v.next, true, nil
 }
 
 // eventRow is an event as it was frozen, or what stands in its place when that
@@ -250,7 +233,13 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 		return Position{}, s.lost(ctx, k, lost) // the log has begun anew
 	}
 	if earlier(p, positionOf(oldest[0])) {
-		return p, &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
+		is, covered, err := s.isPacked(ctx, k, p)
+		switch {
+		case err != nil || is:
+			return p, err
+		case !covered:
+			return p, &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
+		}
 	}
 	step := uint64(rewind.Milliseconds())
 	if q.Descending {

@@ -95,18 +95,24 @@ func (s *Store) listed(ctx context.Context, k rediskv.Space, ticket string) (ids
 			return err
 		}
 		return damaged.Err()
-	}); err != nil || text.Err() != nil || damaged.Val() > 0 {
+	}); err != nil || damaged.Val() > 0 {
 		return nil, false, err
 	}
+	is := text.Val()
+	if is == "" && s.tickets != nil {
+		if is, err = s.tickets(ctx, k, ticket); err != nil {
+			return nil, false, err
+		}
+	}
 	var t tollgate.Ticket
-	if record.DecodeAt(k.Object(ticket), text.Val(), &t) != nil || t.ID != ticket || len(t.EventIDs) > mostListed {
+	if is == "" || record.DecodeAt(k.Object(ticket), is, &t) != nil || t.ID != ticket || len(t.EventIDs) > mostListed {
 		return nil, false, nil
 	}
 	return t.EventIDs, true, nil
 }
 
-// entries are those of events, without the ones that have been trimmed; known is whether
-// all others were found.
+// entries are those of events, in Redis or in packs, without the ones that neither has any
+// more; known is whether all others were found.
 func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, ids []string) (entries []*redis.XMessage, known bool, err error) {
 	var found map[string]*redis.XMessage
 	if err := c.InTurn(ctx, func() (err error) {
@@ -116,6 +122,7 @@ func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, 
 		return nil, false, err
 	}
 	var kept tollgate.Instant // when the first event of the log was made
+	var in *Packed
 	for _, id := range ids {
 		m, there := found[id]
 		if !there {
@@ -126,13 +133,27 @@ func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, 
 				}
 				at, _ := tollgate.IDTime(eventID(oldest[0]))
 				kept = tollgate.At(at)
+				if in, err = s.Packed(ctx, k, logEvents); err != nil {
+					return nil, false, err
+				}
 			}
 			made, _ := tollgate.IDTime(id)
-			if tollgate.At(made) < kept.Add(-rediskv.Skew) {
-				continue
+			old := tollgate.At(made) < kept.Add(-rediskv.Skew)
+			if !old {
+				if m, err = s.lookFor(ctx, c, k.Events(), eventID, id); err != nil {
+					return nil, false, err
+				}
 			}
-			if m, err = s.lookFor(ctx, c, k.Events(), eventID, id); err != nil || m == nil {
-				return nil, false, err
+			if m == nil {
+				if m, err = s.packedEvent(ctx, k, in, id); err != nil {
+					return nil, false, err
+				}
+			}
+			switch {
+			case m == nil && old:
+				continue
+			case m == nil:
+				return nil, false, nil
 			}
 		}
 		entries = append(entries, m)

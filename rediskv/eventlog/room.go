@@ -15,7 +15,9 @@ var lua embed.FS
 type Store struct {
 	db *rediskv.DB
 
-	tails *tails
+	tails   *tails
+	archive Archive // nil: there is none
+	tickets Tickets
 }
 
 // New returns it on a database.

@@ -17,24 +17,60 @@ import (
 
 // TrimEvents removes events of a partition's organizations that are older than
 // keep, but none that is still to be handed over or delivered, and not the newest: a cursor
-// that has read it is as current as ever, and in an empty log it would look lost.
+// that has read it is as current as ever, and in an empty log it would look lost. With an
+// archive they are put into packs first, and nothing is removed that no pack has. Where
+// there is one that this process does not know, that holds as well.
 func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
 	orgs, err := s.organizationsOf(ctx, partition)
 	if err != nil {
 		return 0, err
 	}
-	for _, org := range orgs {
-		n, err := s.trimOrganization(ctx, s.db.Space(org), keep)
-		removed += n
-		if err != nil {
+	due, endpoints := make([]Due, len(orgs)), make([][]string, len(orgs))
+	for i, org := range orgs {
+		due[i].Space = s.db.Space(org)
+		if due[i].Until, endpoints[i], err = s.trimBound(ctx, due[i].Space, keep); err != nil {
+			return 0, err
+		}
+	}
+	var failed error
+	if s.archive != nil {
+		failed = s.archive.Pack(ctx, partition, logEvents, due)
+	}
+	packed := s.archive != nil
+	if !packed {
+		if err := s.db.Timed(ctx, "archive_logs", func(ctx context.Context) error {
+			n, err := s.db.Redis.Exists(ctx, LogsKey(partition)).Result()
+			packed = n > 0
+			return err
+		}); err != nil {
+			return 0, err
+		}
+	}
+	for i, d := range due {
+		if packed {
+			in, err := s.Packed(ctx, d.Space, logEvents)
+			if err != nil {
+				return removed, err
+			}
+			if in == nil {
+				continue
+			}
+			d.Until = min(d.Until, tollgate.Instant(Place(in.Last).Milli))
+		}
+		n, err := streams.Trim(ctx, s.db, "trim_events", d.Space.Events(), d.Until)
+		if err == nil && n > 0 {
+			err = s.trimDeliveries(ctx, d.Space, endpoints[i])
+		}
+		if removed += n; err != nil {
 			return removed, err
 		}
 	}
-	return removed, nil
+	return removed, failed
 }
 
-func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tollgate.Instant) (removed int64, err error) {
-	var endpoints []string
+// trimBound is before which moment an organization's events may go, and its endpoints.
+func (s *Store) trimBound(ctx context.Context, k rediskv.Space, keep tollgate.Instant) (until tollgate.Instant, endpoints []string, err error) {
+	until = keep
 	err = s.db.Timed(ctx, "trim_bound", func(ctx context.Context) error {
 		unread, err := s.db.Redis.XRangeN(ctx, k.Dispatch, "-", "+", 1).Result()
 		if err != nil {
@@ -66,13 +102,7 @@ func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tol
 	for _, m := range newest {
 		until = min(until, tollgate.Instant(Place(m.ID).Milli))
 	}
-	if err == nil {
-		removed, err = streams.Trim(ctx, s.db, "trim_events", k.Events(), until)
-	}
-	if err != nil || removed == 0 {
-		return removed, err
-	}
-	return removed, s.trimDeliveries(ctx, k, endpoints)
+	return until, endpoints, err
 }
 
 // TrimAudit removes entries of an organization's audit record that are older than keep.

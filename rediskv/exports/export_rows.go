@@ -143,13 +143,23 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 		from = "(" + j.reading
 	}
 	found, err := streams.Range(ctx, s.db, log, from, j.cut, rediskv.ScanPage)
+	if err == nil && j.Dataset == tollgate.DatasetEvents {
+		// What Redis has begins behind what was trimmed, which is in packs.
+		var trimmed []redis.XMessage
+		if trimmed, err = s.events.Trimmed(ctx, j.space, j.reading, j.cut, rediskv.ScanPage); len(trimmed) > 0 {
+			found = trimmed
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	rows = make([]ExportedRow, len(found))
 	for i, m := range found {
 		rows[i].place, rows[i].Text = m.ID, jsontext.Value(rediskv.Text(m, "b"))
 		e, failed := entryOf(j.Dataset, j.space, m)
 		s.found(ctx, j, &rows[i], e, failed)
 	}
-	return rows, err
+	return rows, nil
 }
 
 // exportedObjects reads what the indexes lead to.

@@ -106,6 +106,11 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 		}
 		return nil
 	})
+	if err == nil && d == tollgate.DatasetEvents {
+		var trimmed int64
+		trimmed, err = s.events.CountTrimmed(ctx, k)
+		f.total += trimmed
+	}
 	if err == nil {
 		err = s.db.DamagedAt(ctx, k.Sequences(), sequences.Err())
 	}

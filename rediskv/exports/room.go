@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 )
 
@@ -16,11 +17,12 @@ var lua embed.FS
 type Store struct {
 	db     *rediskv.DB
 	ledger *ledger.Store
+	events *eventlog.Store
 
 	lastExport []atomic.Pointer[string] // by partition: the organization that had the last turn
 }
 
 // New returns it on a database.
-func New(db *rediskv.DB, ledger *ledger.Store) *Store {
-	return &Store{db: db, ledger: ledger, lastExport: make([]atomic.Pointer[string], db.Partitions())}
+func New(db *rediskv.DB, ledger *ledger.Store, events *eventlog.Store) *Store {
+	return &Store{db: db, ledger: ledger, events: events, lastExport: make([]atomic.Pointer[string], db.Partitions())}
 }

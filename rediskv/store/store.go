@@ -114,7 +114,7 @@ func on(db *rediskv.DB) *Store {
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
 	s.healthRoom = health.New(db)
 	s.sandboxRoom = sandbox.New(db)
-	s.exportsRoom = exports.New(db, s.ledgerRoom)
+	s.exportsRoom = exports.New(db, s.ledgerRoom, s.eventlogRoom)
 	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom, s.keyringRoom, s.ledgerRoom)
 	return s
 }
@@ -124,6 +124,24 @@ func (s *Store) UseArchive(a ledger.Archive) {
 	s.ledgerRoom.UseArchive(a)
 	if s.near != nil {
 		s.near.UseArchive(a)
+	}
+}
+
+// UseLogs has entries of logs looked for in packs that Redis does not have. The archive of
+// payments, if it is used as well, has tickets that say which events these have.
+func (s *Store) UseLogs(a eventlog.Archive) {
+	s.eventlogRoom.UseArchive(a, func(ctx context.Context, k rediskv.Space, id string) (string, error) {
+		r, err := s.ledgerRoom.ArchivedPayment(ctx, k, id)
+		if rediskv.IsDamage(err) {
+			return "", nil // its events are looked for in the log
+		}
+		if r == nil || err != nil {
+			return "", err
+		}
+		return r.Ticket, nil
+	})
+	if s.near != nil {
+		s.near.UseLogs(a)
 	}
 }
 

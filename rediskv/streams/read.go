@@ -29,7 +29,7 @@ type Query struct {
 	// Filters of events: types and accounts between commas, and an id that is named.
 	Types, Accounts, NamedID string
 	// Resumed is the place of an entry to be returned as well: the one from which on the
-	// query goes on.
+	// query goes on. Where that is - as First, it is the first one of the log.
 	Resumed string
 }
 
@@ -134,7 +134,7 @@ func (p *Page) add(rest []any) error {
 // addParts takes segments, and the head, as a script returns them: what is in them of a
 // range, or, where they are packed, all of it.
 func (p *Page) addParts(q *Query, resumed, low, high string, rest []any) error {
-	if rest[0] != nil {
+	if rest[0] != nil && resumed != "-" {
 		m, err := MessageOf(rest[0])
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (p *Page) addParts(q *Query, resumed, low, high string, rest []any) error {
 		if text, is := part[1].(string); is {
 			first, _ := part[0].(string)
 			segment := open(first, text)
-			if resumed != "" && p.There == nil {
+			if resumed != "" && resumed != "-" && p.There == nil {
 				for _, m := range segment.in(resumed, resumed) {
 					p.There = &m
 				}
@@ -174,7 +174,10 @@ func (p *Page) addParts(q *Query, resumed, low, high string, rest []any) error {
 				return nil
 			}
 			p.Looked, p.Last = p.Looked+1, &m
-			if q.matches(m) {
+			if resumed == "-" && p.There == nil {
+				p.There = &m
+			}
+			if q.Matches(m) {
 				p.Entries = append(p.Entries, m)
 			}
 		}
@@ -182,8 +185,9 @@ func (p *Page) addParts(q *Query, resumed, low, high string, rest []any) error {
 	return nil
 }
 
-// matches is what the script does where it filters.
-func (q *Query) matches(m redis.XMessage) bool {
+// Matches reports whether the filters of a query let an entry through: the script does the
+// same.
+func (q *Query) Matches(m redis.XMessage) bool {
 	in := func(list, name string) bool {
 		return list == "" || strings.Contains(list, ","+rediskv.Text(m, name)+",")
 	}

@@ -4,7 +4,8 @@
 -- ARGV: grant_version, rate_limit, command, first, last, count, types, accounts, named_id, resumed
 -- command is XRANGE or XREVRANGE. first and last are whole ids, or - and +. types and
 -- accounts are between commas; empty means all. named_id is one that the entry must
--- name (or empty), resumed the place of an entry that is returned as well (or empty).
+-- name (or empty), resumed the place of an entry that is returned as well (or empty), or -
+-- of the first one of the log, if first is - as well.
 -- KEYS goes on with segments, in the order in which they are read: those that an
 -- answer 'older' has named. Who reads them filters, and goes on where it is told.
 -- Returns: {'read', matching entries, number of entries looked at, the last
@@ -18,7 +19,9 @@ local up, wanted = command == 'XRANGE', tonumber(count)
 local found, looked, at, there = {}, 0, false, false
 
 local function resume(stream)
-  if resumed ~= '' and not there then there = redis.call('XRANGE', stream, resumed, resumed)[1] or false end
+  if resumed ~= '' and not there then
+    there = redis.call('XRANGE', stream, resumed, resumed == '-' and '+' or resumed, 'COUNT', '1')[1] or false
+  end
 end
 
 local function take(stream)

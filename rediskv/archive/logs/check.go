@@ -1,0 +1,89 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/packs/shelves"
+	"tollgate/rediskv/streams"
+)
+
+// Finding is what a check has found.
+type Finding struct {
+	Line    int64 // of the manifest; 0: it is of none
+	Copy    bool  // it is not the first shelf
+	File    string
+	Message string
+	Orphan  bool // nothing refers to it, and nothing is lost by that
+	Healed  bool // it was written again
+}
+
+// Checked counts what was compared.
+type Checked struct{ Lines, Packs, Entries, Bytes int64 }
+
+// Check reads all packs of a partition's logs and compares them with the manifest: that each
+// line follows the one before and is on each shelf, that its ranges follow those before, that
+// each file is what its name says, and that each frame and row can be read. It writes nothing,
+// unless it is to heal: then a file that is missing or damaged on one shelf is written again
+// from another.
+func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(Finding)) (c Checked, err error) {
+	m, err := s.manifest(ctx, partition)
+	if err != nil {
+		return c, err
+	}
+	named, previous, ends := map[string]bool{}, "", map[string]string{}
+	for _, l := range m.lines {
+		say := func(w shelves.Wrong, file string) {
+			found(Finding{Line: l.Number, Copy: w.Shelf > 0, File: file, Message: w.Message, Healed: w.Healed})
+		}
+		if l.Previous != previous {
+			say(shelves.Wrong{Message: "it does not follow the line before"}, l.Name())
+		}
+		previous = l.digest()
+		entries := int64(0)
+		for _, r := range l.Ranges {
+			name := nameOf(l.Log, r.Organization)
+			if end := ends[name]; end != "" && !streams.Less(end, r.First) {
+				say(shelves.Wrong{Message: fmt.Sprintf("its range of the log of %s begins at %s, and an earlier line has what is until %s", r.Organization, r.First, end)}, l.Name())
+			}
+			ends[name] = r.Last
+			entries += r.Entries
+		}
+		if entries != l.Pack.Rows {
+			say(shelves.Wrong{Message: fmt.Sprintf("its ranges have %d entries, and its pack %d rows", entries, l.Pack.Rows)}, l.Name())
+		}
+		for _, file := range []struct {
+			name string
+			size int64
+			is   func(shelf.Shelf) error
+		}{
+			{l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return shelves.IsText(ctx, on, l.Name(), l.text) }},
+			{l.packName(), l.Pack.Size, func(on shelf.Shelf) error { return shelves.IsPack(ctx, on, l.packName(), l.Pack) }},
+		} {
+			named[file.name] = true
+			wrong, err := shelves.Look(ctx, s.Shelves, file.name, file.size, heal, file.is)
+			if err != nil {
+				return c, unavailable(err)
+			}
+			for _, w := range wrong {
+				say(w, file.name)
+			}
+		}
+		c.Lines, c.Packs, c.Entries, c.Bytes = c.Lines+1, c.Packs+1, c.Entries+l.Pack.Rows, c.Bytes+l.Pack.Size
+	}
+	for i, on := range s.Shelves {
+		for _, folder := range []string{manifestFolder(partition), packFolder(partition)} {
+			list, err := on.List(ctx, folder)
+			if err != nil {
+				return c, unavailable(err)
+			}
+			for _, file := range list {
+				if !named[file.Name] {
+					found(Finding{Copy: i > 0, File: file.Name, Message: "no line of the manifest refers to it", Orphan: true})
+				}
+			}
+		}
+	}
+	return c, nil
+}
