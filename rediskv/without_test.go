@@ -4,9 +4,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/record"
 )
 
@@ -27,7 +29,7 @@ var without = []struct{ key, why string }{
 	{`due|ready|activations|jobs|exports|cutoffs|payouts|dispatch`, "a queue; check compares it with the objects, both ways"},
 	{`organizations`, "a list; check compares it with the organizations, both ways"},
 	{`changed`, "tells instances to read again; each reads everything again at times"},
-	{`archive`, "each line of the manifest has a checksum, and how many there are is compared with their number"},
+	{`archive(:logs)?`, "each line of the manifest has a checksum, and how many there are is compared with their number"},
 	{`check|checking`, "how far a walk of check is; any other place is the beginning, and it expires"},
 	// Of an organization.
 	{`org_X:seq`, "counters; check compares them with the ends of the logs"},
@@ -63,6 +65,10 @@ func TestKeysAreRecordsOrSayWhyNot(t *testing.T) {
 	f.days(120)
 	if a.move(t) == 0 {
 		t.Error("nothing was moved to the archive")
+	}
+	f.packing(t, logs.Options{}, directory(t))
+	if _, err := f.TrimEvents(t.Context(), f.partition(t), tollgate.At(time.Now().Add(time.Hour))); err != nil {
+		t.Error(err)
 	}
 	raw, _ := f.raw(t)
 	partition := regexp.MustCompile(`^\{p\d+\}:`)

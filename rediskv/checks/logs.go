@@ -122,13 +122,12 @@ func (w *walk) eventLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.stream(ctx, w.K.Events(), "event", "events", func(m redis.XMessage) (int64, error) {
-		e, err := eventlog.EventOf(w.K, m)
-		if err != nil {
-			return 0, err
-		}
-		return e.Sequence, nil
-	}, func(ctx context.Context, entries []redis.XMessage) error {
+	trimmed, err := look.Trimmed(ctx, w.Reader)
+	if err != nil {
+		return err
+	}
+	w.report(plain(trimmed))
+	return w.stream(ctx, w.K.Events(), "event", "events", look.SequenceOf(w.K), func(ctx context.Context, entries []redis.XMessage) error {
 		var events []loggedEvent
 		for _, m := range entries {
 			if e, err := eventlog.EventOf(w.K, m); err == nil {

@@ -120,6 +120,13 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 	v := &visit{next: q.After, known: q.After.zero()}
 	asked := q.ObjectID == ""
 	for v.looked < eventLimit {
+		if !asked && (v.cold || v.looked > 0) { // then a ticket is faster than a log
+			asked = true
+			page, end, further, known, err := s.ofPayment(ctx, c, k, q)
+			if known || err != nil {
+				return page, end, further, nothingYet(err)
+			}
+		}
 		found, err := s.visit(ctx, c, k, q, r, v)
 		if err != nil {
 			return nil, v.next, false, nothingYet(err)
@@ -150,13 +157,6 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 				continue
 			}
 			return events, v.next, false, err
-		}
-		if !asked {
-			asked = true
-			page, end, further, known, err := s.ofPayment(ctx, c, k, q)
-			if known || err != nil {
-				return page, end, further, nothingYet(err)
-			}
 		}
 	}
 	return events, v.next, true, nil

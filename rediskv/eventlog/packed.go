@@ -17,7 +17,8 @@ import (
 // Archive has what was trimmed from logs, in packs. A log is named as its key ends: "events".
 type Archive interface {
 	// Pack puts what is due of logs of a partition into packs, of what these do not have yet.
-	Pack(ctx context.Context, partition int, log string, due []Due) error
+	// What is older than keep is to go soon.
+	Pack(ctx context.Context, partition int, log string, keep tollgate.Instant, due []Due) error
 	// Entries are those that packs have of a range of a log, from the first place to the last,
 	// or the other way round; - and + are its ends.
 	Entries(ctx context.Context, k rediskv.Space, log, first, last string, count int, descending bool) ([]redis.XMessage, error)
@@ -81,9 +82,14 @@ func PackedOf(key, text string) (*Packed, error) {
 
 // Packed is what packs have of an organization's log; nil for nothing.
 func (s *Store) Packed(ctx context.Context, k rediskv.Space, log string) (p *Packed, err error) {
+	return ReadPacked(ctx, s.db, k, log)
+}
+
+// ReadPacked is Packed.
+func ReadPacked(ctx context.Context, db *rediskv.DB, k rediskv.Space, log string) (p *Packed, err error) {
 	key, text := PackedKey(k, log), ""
-	if err := s.db.Timed(ctx, "packed_log", func(ctx context.Context) (err error) {
-		text, err = s.db.Redis.Get(ctx, key).Result()
+	if err := db.Timed(ctx, "packed_log", func(ctx context.Context) (err error) {
+		text, err = db.Redis.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}

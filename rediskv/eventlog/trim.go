@@ -34,7 +34,7 @@ func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Ins
 	}
 	var failed error
 	if s.archive != nil {
-		failed = s.archive.Pack(ctx, partition, logEvents, due)
+		failed = s.archive.Pack(ctx, partition, logEvents, keep, due)
 	}
 	packed := s.archive != nil
 	if !packed {

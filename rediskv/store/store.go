@@ -111,7 +111,7 @@ func on(db *rediskv.DB) *Store {
 	s.payoutsRoom = payouts.New(db, s.ledgerRoom)
 	s.paymentsRoom = payments.New(db, s.ledgerRoom, s.payoutsRoom)
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
-	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
+	s.webhooksRoom = webhooks.New(db, s.ledgerRoom, s.eventlogRoom)
 	s.healthRoom = health.New(db)
 	s.sandboxRoom = sandbox.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom, s.eventlogRoom)

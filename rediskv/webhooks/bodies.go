@@ -80,6 +80,12 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 		if !ok {
 			m, ok = older[entry{k.Events(), w.place}]
 		}
+		if !ok && w.place != "" {
+			if m, ok, err = s.trimmed(ctx, k, w.place); err != nil { // the others need not wait for it
+				work[i].Unread = true
+				s.db.Log.Warn("an event to be sent cannot be read in the archive", "organization", w.Organization, "event", w.EventID, "error", err)
+			}
+		}
 		if !ok {
 			continue
 		}
@@ -93,6 +99,15 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 		work[i].Body, work[i].Trace = []byte(rediskv.Text(m, "b")), rediskv.Text(m, "p")
 	}
 	return nil
+}
+
+// trimmed is an entry of the log of events that was trimmed, and is in a pack.
+func (s *Store) trimmed(ctx context.Context, k rediskv.Space, place string) (m redis.XMessage, ok bool, err error) {
+	found, err := s.events.Trimmed(ctx, k, streams.Previous(place), place, 1)
+	if err != nil || len(found) == 0 {
+		return m, false, err
+	}
+	return found[0], true, nil
 }
 
 func stretchesOf(work []Work) (all []*stretch) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/streams"
 )
@@ -19,6 +20,7 @@ var lua embed.FS
 type Store struct {
 	db     *rediskv.DB
 	ledger *ledger.Store
+	events *eventlog.Store
 
 	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
@@ -35,10 +37,10 @@ type Store struct {
 const recentSegments = 16
 
 // New returns it on a database.
-func New(db *rediskv.DB, ledger *ledger.Store) *Store {
+func New(db *rediskv.DB, ledger *ledger.Store, events *eventlog.Store) *Store {
 	n := db.Partitions()
 	return &Store{
-		db: db, ledger: ledger, claims: make([]atomic.Int32, n), leftOut: make([]atomic.Bool, n), turns: make([]atomic.Pointer[[]string], n),
+		db: db, ledger: ledger, events: events, claims: make([]atomic.Int32, n), leftOut: make([]atomic.Bool, n), turns: make([]atomic.Pointer[[]string], n),
 		unanswered: unanswered{of: make([][]*queueHead, n)}, made: fresh{is: make(map[string]*made)}, recent: streams.NewRecent(recentSegments),
 	}
 }

@@ -44,6 +44,7 @@ type Work struct {
 	EventType    tollgate.EventType
 	Body         []byte // the event's JSON, frozen; once it is read; nil when the log no longer has it
 	Damaged      bool   // it, or the delivery, is not what was written
+	Unread       bool   // it is in the archive, which cannot be read now
 	Number       int
 	Run          int // 1, 2, … of this run of the schedule
 	Trigger      tollgate.AttemptTrigger

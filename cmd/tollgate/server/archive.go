@@ -16,6 +16,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/packs/shelf/s3"
 	"tollgate/rediskv/store"
@@ -58,14 +59,26 @@ func ReadArchiveAfter(c *cli.Config) time.Duration {
 	return after
 }
 
-// UseArchive has a store look for payments on shelves as well; nil without any.
+// UseArchive has a store look for payments and events on shelves as well; nil without any.
 func UseArchive(s *store.Store, on []shelf.Shelf) *archive.Store {
 	if len(on) == 0 {
 		return nil
 	}
 	a := archive.New(s.DB, archive.Options{Shelves: on, Scratch: os.TempDir()})
 	s.UseArchive(a)
+	s.UseLogs(logsOn(s.DB, on))
 	return a
+}
+
+// logsOn are the packs of logs on shelves.
+func logsOn(db *rediskv.DB, on []shelf.Shelf) *logs.Store {
+	return logs.New(db, logs.Options{Shelves: on, Scratch: os.TempDir(), Wait: logs.Wait})
+}
+
+// archived is all that is in the archive.
+type archived struct {
+	*archive.Store
+	logs *logs.Store
 }
 
 func archiveCommand(a *cli.App) *cobra.Command {
@@ -73,15 +86,15 @@ func archiveCommand(a *cli.App) *cobra.Command {
 		Use:   "archive",
 		Short: "See and check what was moved out of Redis",
 		Long: `'tollgate work' moves payments that are at an end, settled, and unchanged for 90
-days (TOLLGATE_ARCHIVE_AFTER) out of Redis into files under TOLLGATE_ARCHIVE_URL. The
-API answers them as before.`,
+days (TOLLGATE_ARCHIVE_AFTER) out of Redis into files under TOLLGATE_ARCHIVE_URL, and
+events that are 30 days old. The API answers them as before.`,
 	}
 	var asJSON, heal, adopt bool
 	status := &cobra.Command{
 		Use: "status", Short: "What is in the archive, since when, in how many bytes", Args: cobra.NoArgs,
 		Example: "  tollgate archive status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from archived) error {
 				return archiveStatus(ctx, a, s, from, asJSON)
 			})
 		},
@@ -105,7 +118,7 @@ Exit codes: 0 all of it is right, or healed; 1 something is missing, damaged, or
 be taken back; 3 Redis or the archive is away.`,
 		Example: "  tollgate archive check\n  tollgate archive check --adopt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from archived) error {
 				return (&archiveChecking{a: a, from: from, heal: heal, adopt: adopt, asJSON: asJSON}).run(ctx, s.Partitions())
 			})
 		},
@@ -114,13 +127,16 @@ be taken back; 3 Redis or the archive is away.`,
 	check.Flags().BoolVar(&heal, "heal", false, "write what is missing or damaged again, from the copy")
 	check.Flags().BoolVar(&asJSON, "json", false, "print each finding and then the counts as a line of JSON")
 	cat := &cobra.Command{
-		Use: "cat ID", Short: "Print what the archive has of a payment", Args: cobra.ExactArgs(1),
+		Use: "cat ID", Short: "Print what the archive has of a payment or an event", Args: cobra.ExactArgs(1),
 		Long: `Print the row of a payment as it is in its pack: the payment, its ticket, transactions,
-captures and refunds as JSON. ID is that of any of them.`,
+captures and refunds as JSON. ID is that of any of them, or of an event.`,
 		Example: "  tollgate archive cat pay_01kb5y1jzv8dm3c4qhx7w2ta00",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, from *archive.Store) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, from archived) error {
 				row, _, err := from.Row(ctx, args[0])
+				if strings.HasPrefix(args[0], tollgate.PrefixEvent) {
+					row, err = from.logs.Row(ctx, args[0])
+				}
 				if err != nil {
 					return awayError(err)
 				}
@@ -137,7 +153,7 @@ captures and refunds as JSON. ID is that of any of them.`,
 }
 
 // withArchive opens the archive that the settings name.
-func withArchive(a *cli.App, c *cli.Config, do func(context.Context, *store.Store, *archive.Store) error) error {
+func withArchive(a *cli.App, c *cli.Config, do func(context.Context, *store.Store, archived) error) error {
 	on := ReadShelves(c)
 	if len(on) == 0 {
 		c.Check("archive-url", errors.New("it is needed: where the archive is"))
@@ -152,7 +168,7 @@ func withArchive(a *cli.App, c *cli.Config, do func(context.Context, *store.Stor
 		return err
 	}
 	defer s.Close()
-	return do(ctx, s, UseArchive(s, on))
+	return do(ctx, s, archived{UseArchive(s, on), logsOn(s.DB, on)})
 }
 
 // printLine prints a line of JSON.
@@ -191,7 +207,7 @@ type packJSON struct {
 	Removed   bool             `json:"removed"` // Redis has none of it any more
 }
 
-func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, asJSON bool) error {
+func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, asJSON bool) error {
 	var t cli.Table
 	t.Row("PARTITION", "PACKS", "PAYMENTS", "BYTES", "FROM", "UNTIL", "STATE")
 	var payments, bytes, packs int64
@@ -221,16 +237,20 @@ func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archiv
 		t.Row(fmt.Sprint(p), fmt.Sprint(len(lines)), fmt.Sprint(rows), fmt.Sprint(size), first.String(), until.String(), state)
 		payments, bytes, packs = payments+rows, bytes+size, packs+int64(len(lines))
 	}
+	events, err := logStatus(ctx, a, s, from, asJSON)
 	switch {
-	case asJSON:
-		return nil
-	case packs == 0:
+	case err != nil || asJSON:
+		return err
+	case packs == 0 && events == "":
 		_, err := fmt.Fprintln(a.Stdout, "Nothing has been moved to the archive yet.")
+		return err
+	case packs == 0:
+		_, err := fmt.Fprint(a.Stdout, events)
 		return err
 	}
 	if err := a.Print(&t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stdout, "\n%d payments in %d packs, %d bytes (%d a payment)\n", payments, packs, bytes, bytes/max(payments, 1))
+	_, err = fmt.Fprintf(a.Stdout, "\n%d payments in %d packs, %d bytes (%d a payment)\n%s", payments, packs, bytes, bytes/max(payments, 1), events)
 	return err
 }

@@ -6,23 +6,26 @@ import (
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 )
 
 // archiveChecking is a run of 'tollgate archive check'.
 type archiveChecking struct {
 	a                   *cli.App
-	from                *archive.Store
+	from                archived
 	heal, adopt, asJSON bool
 
 	wrong   int
 	failed  error // of printing
 	checked archive.Checked
+	logs    logs.Checked
 	adopted archive.Adopted
 }
 
 // checkedJSON is the last line of --json.
 type checkedJSON struct {
 	archive.Checked
+	Logs    *logs.Checked    `json:"logs,omitzero"`    // where logs have packs
 	Adopted *archive.Adopted `json:"adopted,omitzero"` // with --adopt
 }
 
@@ -56,7 +59,10 @@ func (r *archiveChecking) partition(ctx context.Context, p int) error {
 	c, err := r.from.Check(ctx, p, r.heal, r.found)
 	all := &r.checked
 	all.Lines, all.Packs, all.Payments, all.Bytes = all.Lines+c.Lines, all.Packs+c.Packs, all.Payments+c.Payments, all.Bytes+c.Bytes
-	return err
+	if err != nil {
+		return err
+	}
+	return r.checkLogs(ctx, p)
 }
 
 func (r *archiveChecking) found(f archive.Finding) {
@@ -94,6 +100,9 @@ func findingText(f archive.Finding) string {
 func (r *archiveChecking) end() error {
 	if r.asJSON {
 		last := checkedJSON{Checked: r.checked}
+		if r.logs.Lines > 0 {
+			last.Logs = &r.logs
+		}
 		if r.adopt {
 			last.Adopted = &r.adopted
 		}
@@ -106,5 +115,8 @@ func (r *archiveChecking) end() error {
 		}
 	}
 	_, err := fmt.Fprintf(r.a.Stdout, "checked %d lines, %d packs, %d payments, %d bytes\n", r.checked.Lines, r.checked.Packs, r.checked.Payments, r.checked.Bytes)
+	if n := r.logs; err == nil && n.Lines > 0 {
+		_, err = fmt.Fprintf(r.a.Stdout, "checked %d lines, %d packs, %d events, %d bytes\n", n.Lines, n.Packs, n.Entries, n.Bytes)
+	}
 	return err
 }

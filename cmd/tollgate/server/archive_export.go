@@ -39,8 +39,8 @@ the rest is printed; 3 Redis or the archive is away.`,
 			if q.Until, err = instantFlag("--until", until); err != nil {
 				return err
 			}
-			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, s *archive.Store) error {
-				return exportArchive(ctx, a, s, q)
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, s archived) error {
+				return exportArchive(ctx, a, s.Store, q)
 			})
 		},
 	}

@@ -25,8 +25,8 @@ func archiveFindings(ctx context.Context, a *cli.App, c *cli.Config, o rediskv.O
 		return nil, err
 	}
 	defer db.Close()
-	s := archive.New(db, archive.Options{Shelves: shelves})
-	var newest []*archive.Line
+	s := archived{archive.New(db, archive.Options{Shelves: shelves}), logsOn(db, shelves)}
+	var newest []newestLine
 	var found []health.Finding
 	lines := int64(0)
 	for p := range db.Partitions() {
@@ -37,7 +37,17 @@ func archiveFindings(ctx context.Context, a *cli.App, c *cli.Config, o rediskv.O
 		case err != nil:
 			found = append(found, health.Finding{Check: checkArchive, Level: health.Failure, Message: fmt.Sprintf("the manifest of partition %d cannot be read: %v", p, err), Advice: "restore a backup of Redis"})
 		case l != nil:
-			newest, lines = append(newest, l), lines+l.Number
+			newest, lines = append(newest, newestLine{p, l.Name(), func(ctx context.Context, shelf int) error { return s.On(ctx, shelf, l) }}), lines+l.Number
+		}
+		of, err := s.logs.Manifest(ctx, p)
+		switch {
+		case err != nil && rediskv.Away(err):
+			return nil, err
+		case err != nil:
+			found = append(found, health.Finding{Check: checkArchive, Level: health.Failure, Message: fmt.Sprintf("the manifest of the logs of partition %d cannot be read: %v", p, err), Advice: "restore a backup of Redis"})
+		case len(of) > 0:
+			l := of[len(of)-1]
+			newest, lines = append(newest, newestLine{p, l.Name(), func(ctx context.Context, shelf int) error { return s.logs.On(ctx, shelf, l) }}), lines+l.Number
 		}
 	}
 	switch {
@@ -56,8 +66,15 @@ func archiveFindings(ctx context.Context, a *cli.App, c *cli.Config, o rediskv.O
 	return found, nil
 }
 
+// newestLine is the last one of a manifest.
+type newestLine struct {
+	partition int
+	name      string // of its file
+	on        func(ctx context.Context, shelf int) error
+}
+
 // shelfFinding is of one of the places where the archive is.
-func shelfFinding(ctx context.Context, a *cli.App, s *archive.Store, shelf int, newest []*archive.Line) health.Finding {
+func shelfFinding(ctx context.Context, a *cli.App, s archived, shelf int, newest []newestLine) health.Finding {
 	what, name := "the archive", "TOLLGATE_ARCHIVE_URL"
 	if shelf > 0 {
 		what, name = "the archive's copy", "TOLLGATE_ARCHIVE_COPY"
@@ -65,9 +82,9 @@ func shelfFinding(ctx context.Context, a *cli.App, s *archive.Store, shelf int, 
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.StoreTimeout, doctorTimeout))
 	defer cancel()
 	for _, l := range newest {
-		if err := s.On(ctx, shelf, l); err != nil {
+		if err := l.on(ctx, shelf); err != nil {
 			return health.Finding{
-				Check: checkArchive, Level: health.Failure, Message: fmt.Sprintf("%s lacks %s, the newest line of partition %d: %v", what, l.Name(), l.Partition, err),
+				Check: checkArchive, Level: health.Failure, Message: fmt.Sprintf("%s lacks %s, the newest line of partition %d: %v", what, l.name, l.partition, err),
 				Advice: "look whether its volume is mounted and " + name + " is the right one; 'tollgate archive check' names all that is missing",
 			}
 		}

@@ -38,7 +38,7 @@ func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) (next tollgate.
 	}
 	o := verdict(d.Backoff, w.Run, sent, now, d.Random())
 	switch {
-	case w.Body == nil:
+	case w.Body == nil && !w.Unread:
 		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back
 	case sent.Own:
 		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(again(d.Backoff, w.Number, d.Random()))
@@ -71,7 +71,7 @@ func (d *Dispatch) send(ctx context.Context, w webhooks.Work) ([]tollgate.Webhoo
 	unsent := func(code, message string) Sent {
 		return Sent{Started: now, Own: true, Error: &tollgate.AttemptError{Code: code, Message: message}}
 	}
-	if w.Damaged {
+	if w.Damaged || w.Unread {
 		return nil, unsent("event_damaged", "The event is stored and cannot be read.")
 	}
 	if w.Body == nil {

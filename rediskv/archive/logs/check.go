@@ -3,7 +3,11 @@ package logs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/packs/shelves"
 	"tollgate/rediskv/streams"
@@ -20,7 +24,12 @@ type Finding struct {
 }
 
 // Checked counts what was compared.
-type Checked struct{ Lines, Packs, Entries, Bytes int64 }
+type Checked struct {
+	Lines   int64 `json:"lines"`
+	Packs   int64 `json:"packs"` // files
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"`
+}
 
 // Check reads all packs of a partition's logs and compares them with the manifest: that each
 // line follows the one before and is on each shelf, that its ranges follow those before, that
@@ -32,7 +41,7 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 	if err != nil {
 		return c, err
 	}
-	named, previous, ends := map[string]bool{}, "", map[string]string{}
+	named, previous, ends := map[string]bool{}, "", map[string]Range{}
 	for _, l := range m.lines {
 		say := func(w shelves.Wrong, file string) {
 			found(Finding{Line: l.Number, Copy: w.Shelf > 0, File: file, Message: w.Message, Healed: w.Healed})
@@ -44,10 +53,10 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		entries := int64(0)
 		for _, r := range l.Ranges {
 			name := nameOf(l.Log, r.Organization)
-			if end := ends[name]; end != "" && !streams.Less(end, r.First) {
-				say(shelves.Wrong{Message: fmt.Sprintf("its range of the log of %s begins at %s, and an earlier line has what is until %s", r.Organization, r.First, end)}, l.Name())
+			if before := ends[name]; before.Last != "" && (!streams.Less(before.Last, r.First) || before.LastSequence > 0 && r.FirstSequence > 0 && r.FirstSequence != before.LastSequence+1) {
+				say(shelves.Wrong{Message: fmt.Sprintf("its range of the %s of %s begins with number %d at %s, and the one before ends with number %d at %s", l.Log, r.Organization, r.FirstSequence, r.First, before.LastSequence, before.Last)}, l.Name())
 			}
-			ends[name] = r.Last
+			ends[name] = r
 			entries += r.Entries
 		}
 		if entries != l.Pack.Rows {
@@ -72,6 +81,9 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		}
 		c.Lines, c.Packs, c.Entries, c.Bytes = c.Lines+1, c.Packs+1, c.Entries+l.Pack.Rows, c.Bytes+l.Pack.Size
 	}
+	if err := s.bounds(ctx, partition, m, found); err != nil {
+		return c, err
+	}
 	for i, on := range s.Shelves {
 		for _, folder := range []string{manifestFolder(partition), packFolder(partition)} {
 			list, err := on.List(ctx, folder)
@@ -86,4 +98,38 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		}
 	}
 	return c, nil
+}
+
+// bounds compares what Redis says that packs have of each log with the lines.
+func (s *Store) bounds(ctx context.Context, partition int, m *manifest, found func(Finding)) error {
+	for _, name := range slices.Sorted(maps.Keys(m.of)) {
+		parts := m.of[name]
+		last := parts[len(parts)-1]
+		k := s.db.Space(last.Organization)
+		is, err := eventlog.ReadPacked(ctx, s.db, k, last.line.Log)
+		if err != nil && rediskv.Away(err) {
+			return err
+		}
+		want := &eventlog.Packed{First: parts[0].First, Last: last.Last, Sequence: last.LastSequence}
+		for _, p := range parts {
+			want.Until, want.Entries = max(want.Until, p.Until), want.Entries+p.Entries
+		}
+		if err == nil && is != nil && *is == *want {
+			continue
+		}
+		if now, err := s.manifest(ctx, partition); err != nil || now.last() != m.last() {
+			return err // another worker has added a line
+		}
+		message := fmt.Sprintf("Redis has another record of what packs have of the %s of %s: %+v, and lines say %+v", last.line.Log, last.Organization, is, want)
+		if err != nil {
+			message = err.Error()
+		}
+		found(Finding{Line: last.line.Number, File: last.line.Name(), Message: message})
+	}
+	return nil
+}
+
+// On says what keeps a line's file from being read on a shelf, by its number.
+func (s *Store) On(ctx context.Context, shelf int, l *Line) error {
+	return shelves.IsText(ctx, s.Shelves[shelf], l.Name(), l.text)
 }

@@ -45,7 +45,7 @@ var scriptAddLogs = script.New[addLogsKeys, addLogsArgs](lua, "add_logs")
 
 // Pack puts what is due of logs of a partition into packs, oldest first of each log, until
 // nothing is left or what is left waits for more. It implements eventlog.Archive.
-func (s *Store) Pack(ctx context.Context, partition int, log string, due []eventlog.Due) error {
+func (s *Store) Pack(ctx context.Context, partition int, log string, keep tollgate.Instant, due []eventlog.Due) error {
 	if len(due) == 0 {
 		return nil
 	}
@@ -58,19 +58,19 @@ func (s *Store) Pack(ctx context.Context, partition int, log string, due []event
 	ctx = history.Within(ctx, now.ID)
 	slices.SortFunc(due, func(a, b eventlog.Due) int { return strings.Compare(a.Space.Org, b.Space.Org) })
 	for made := true; made && err == nil; {
-		made, err = s.turn(ctx, partition, log, due, now.ID)
+		made, err = s.turn(ctx, partition, log, keep, due, now.ID)
 	}
 	return err
 }
 
 // turn makes one pack, if it is time to.
-func (s *Store) turn(ctx context.Context, partition int, log string, due []eventlog.Due, in string) (made bool, err error) {
+func (s *Store) turn(ctx context.Context, partition int, log string, keep tollgate.Instant, due []eventlog.Due, in string) (made bool, err error) {
 	m, err := s.manifest(ctx, partition)
 	if err != nil {
 		return false, err
 	}
 	c, err := s.choose(ctx, log, due)
-	if err != nil || !c.due(s.Rows, s.Wait) {
+	if err != nil || !c.due(s.Rows, keep.Add(-s.Wait)) {
 		return false, err
 	}
 	if err := s.ready(ctx, m); err != nil {
@@ -122,13 +122,12 @@ type choice struct {
 	stretches []stretch
 	entries   int64            // about how many these are
 	oldest    tollgate.Instant // when the first of them was written, by Redis' time
-	until     tollgate.Instant // before when entries are due
 }
 
 // due reports whether it is time to make a pack: of as many entries as it can have, or of
-// some that have waited.
-func (c *choice) due(rows int, wait time.Duration) bool {
-	return len(c.stretches) > 0 && (c.entries >= int64(rows) || len(c.stretches) > mostRanges || c.oldest < c.until.Add(-wait))
+// some that have waited, as they are older than before.
+func (c *choice) due(rows int, before tollgate.Instant) bool {
+	return len(c.stretches) > 0 && (c.entries >= int64(rows) || len(c.stretches) > mostRanges || c.oldest < before)
 }
 
 // choose looks for what is due: at the ends of logs alone.
@@ -183,7 +182,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, log string, d eventlog.
 	to, _ := eventlog.PlaceOf(last[0])
 	c.entries += max(1, to-from+1)
 	at := tollgate.Instant(eventlog.Place(first[0].ID).Milli)
-	if c.until = max(c.until, d.Until); len(c.stretches) == 0 || at < c.oldest {
+	if len(c.stretches) == 0 || at < c.oldest {
 		c.oldest = at
 	}
 	c.stretches = append(c.stretches, one)
