@@ -20,7 +20,7 @@ const prelude = "script/lua/prelude.lua"
 // scriptFiles are the scripts of all rooms.
 func scriptFiles(t *testing.T) (files []string) {
 	t.Helper()
-	for _, pattern := range []string{"lua/*.lua", "*/lua/*.lua"} {
+	for _, pattern := range []string{"lua/*.lua", "*/lua/*.lua", "*/*/lua/*.lua"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
