@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/archive"
 	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/eventlog"
@@ -559,4 +560,64 @@ var logsResends = []resend{
 			return err
 		}, func() { f.Pay(t, eur(100), tollgate.CaptureManual) }
 	}},
+}
+
+// A delivery is replayed whose event is in a pack alone, with the same bytes; while that cannot
+// be read, it is not given up.
+func TestReplayOfAPackedEvent(t *testing.T) {
+	f := newFixture(t)
+	server := s3test.New(t)
+	f.packing(t, logs.Options{}, server.At(""))
+	w := f.sendable(t)
+	sent := f.take(t, 1)[0]
+	f.record(t, sent, succeeded)
+	f.NextMilli(t)
+	for range 2 {
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		f.NextMilli(t)
+		f.fanOut(t, "a")
+		f.record(t, f.take(t, 1)[0], succeeded)
+	}
+	if f.trimNow(t) == 0 || len(sent.Body) == 0 {
+		t.Fatal("nothing is trimmed")
+	}
+	_, err := f.replay(t, w.ID, sent.DeliveryID)
+	must(t, err)
+	work := f.take(t, 1)
+	if len(work) != 1 || string(work[0].Body) != string(sent.Body) || work[0].Unread {
+		t.Fatalf("%+v", work)
+	}
+	server.Close()
+	f.packing(t, logs.Options{}, server.At(""))
+	work[0].Body = nil
+	must(t, f.ReadBodies(t.Context(), work))
+	if work[0].Body != nil || !work[0].Unread {
+		t.Errorf("while the archive is away: %+v", work[0])
+	}
+}
+
+// A Redis that is put back from a copy has events again that packs have. They are read there,
+// and packed again; nothing refers to the first packs any more.
+func TestLogsAfterARestore(t *testing.T) {
+	f := newFixture(t)
+	at := directory(t)
+	f.packing(t, logs.Options{Rows: 8}, at)
+	f.shopping(t, 5)
+	f.trimNow(t)
+	f.NextMilli(t)
+	f.shopping(t, 5)
+	before := f.briefly(t, 3)
+	copied := testkit.State(t, rawClient(t, f.URL))
+	f.trimNow(t)
+	sameAnswers(t, "trimmed", before, f.briefly(t, 3))
+	f = f.archived(t, archive.Options{}).restored(t, copied).fixture
+	a := f.packing(t, logs.Options{}, at)
+	sameAnswers(t, "put back", before, f.briefly(t, 3))
+	f.trimNow(t)
+	sameAnswers(t, "trimmed again", before, f.briefly(t, 3))
+	testkit.Consistent(t, f.Store)
+	found, c := a.findings(t, false)
+	if c.Lines == 0 || len(found) == 0 || slices.ContainsFunc(found, func(one logs.Finding) bool { return !one.Orphan }) {
+		t.Errorf("%+v, %+v", c, found)
+	}
 }
