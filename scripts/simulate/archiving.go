@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/store"
 	"tollgate/scripts/simulate/draw"
@@ -20,9 +21,8 @@ const archiveAfter = 40 * 24 * time.Hour
 // prepareArchive makes the directory that all processes share.
 func (x *world) prepareArchive() (err error) {
 	if x.archive, err = os.MkdirTemp("", "story-*"); err == nil {
-		var on *shelf.Directory
-		on, err = shelf.Open("file://" + x.archive)
-		x.shelves = []shelf.Shelf{on}
+		x.shelves = make([]shelf.Shelf, 1)
+		x.shelves[0], err = shelf.Open("file://" + x.archive)
 	}
 	return err
 }
@@ -31,6 +31,7 @@ func (x *world) prepareArchive() (err error) {
 func (p *process) archiveOf(s *store.Store) *archive.Store {
 	a := archive.New(s.DB, archive.Options{Shelves: p.world.shelves, Scratch: p.world.archive})
 	s.UseArchive(a)
+	s.UseLogs(logs.New(s.DB, logs.Options{Shelves: p.world.shelves, Scratch: p.world.archive}))
 	return a
 }
 
@@ -40,8 +41,9 @@ func (x *world) monthsLater(before *ledger.Ledger) {
 	x.wire.leap(archiveAfter + 20*24*time.Hour)
 	for i := range uint64(3) {
 		n := x.wire.chance.Of("archiving", i)
-		fault := story.Fault{Kind: []string{"kill", "lose", "double", "cut"}[n%4], Who: story.Places[2+n>>8%2], For: draw.Between(n>>16, time.Second, 20*time.Second)}
-		x.wire.at(time.Now().Add(draw.Between(n>>16, 0, 30*time.Second)), i, func() { x.befall(fault) })
+		x.wire.at(time.Now().Add(draw.Between(n>>16, 0, 30*time.Second)), i, func() {
+			x.befall(story.Fault{Kind: []string{"kill", "lose", "double", "cut"}[n%4], Who: story.Places[2+n>>8%2], For: draw.Between(n>>16, time.Second, 20*time.Second)})
+		})
 	}
 	pause(x.ctx, 2*time.Minute)
 	after, err := x.read(&client{world: x, name: "archivist"})

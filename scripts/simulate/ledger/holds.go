@@ -340,4 +340,5 @@ func (l *Ledger) HoldSame(before *Ledger, wrong Wrong) {
 	hold("payments", before.Payments, l.Payments)
 	hold("transactions", before.Transactions, l.Transactions)
 	hold("payouts", before.Payouts, l.Payouts)
+	hold("the events of before", before.Events, l.Events[:min(len(before.Events), len(l.Events))])
 }
