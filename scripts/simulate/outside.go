@@ -33,10 +33,9 @@ type receiver struct {
 
 // attempt is one to deliver an event.
 type attempt struct {
-	by    *process
-	since time.Time
-	at    time.Time // the same, by the right clock
-	over  bool      // but what it came to may not have been written yet
+	by        *process
+	since, at time.Time // the second by the right clock
+	over      bool      // but what it came to may not have been written yet
 }
 
 func newReceiver(name string) *receiver {

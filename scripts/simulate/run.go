@@ -104,13 +104,11 @@ func (x *world) nextDay() {
 	x.wire.leap(begins.Truncate(24 * time.Hour).Add(41*time.Hour - 10*time.Second).Sub(x.wire.now()))
 	pause(x.ctx, 30*time.Second)
 	l, err := x.settle()
-	if err != nil {
+	if x.verdict(l); err != nil {
 		x.judge.wrong("a day later: %v", err)
+		return
 	}
-	x.verdict(l)
-	if err == nil {
-		x.monthsLater(&l)
-	}
+	x.monthsLater(&l)
 }
 
 // schedule has everything happen that is planned.
