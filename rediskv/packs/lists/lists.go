@@ -48,16 +48,6 @@ func ID(organization, list string, place int64) string {
 // Prefix is how the identifiers of a list's pieces begin.
 func Prefix(organization, list string) string { return organization + "/" + list + "/" }
 
-// Named takes the identifier of a piece apart.
-func Named(id string) (organization, list string, ok bool) {
-	organization, rest, ok := strings.Cut(id, "/")
-	end := strings.LastIndexByte(rest, '/')
-	if !ok || end < 0 {
-		return "", "", false
-	}
-	return organization, rest[:end], true
-}
-
 // Add adds a list to a pack, in the order of its entries' places. Lists are added in the
 // order of their prefixes.
 func Add(to *packs.Writer, organization, list string, entries []Entry) error {
