@@ -27,8 +27,8 @@ const blockingConnections = 512
 // Each has two buffers, half as large as go-redis': what creates a payment is 6.4 KB.
 const leastConnections, connectionsPerCore, buffer = 256, 10, 16 << 10
 
-// warmed is how many connections there are from the start of each kind, for commands
-// and for batches of them: what asks at once does not wait until some are made.
+// warmed is how many connections of each kind there are from the start, for commands and for
+// batches, beside the one that asks first: an instance that starts has four batches at once.
 const warmed = 3
 
 // clients are how a DB talks to Redis.
@@ -79,7 +79,7 @@ func connect(ctx context.Context, o Options, partitions int, timeout time.Durati
 func warm(ctx context.Context, c *redis.Client, pool int) (done func(*error)) {
 	return Beside(func() error {
 		var asking sync.WaitGroup
-		for n := 1; n < 2*warmed && (pool == 0 || n < pool); n++ {
+		for n := 1; n <= 2*warmed && (pool == 0 || n < pool); n++ {
 			asking.Go(func() {
 				pipe := c.Pipeline()
 				pipe.Ping(ctx)

@@ -67,7 +67,7 @@ func pings(t *testing.T, s interface{ Ping(context.Context) error }, n int) {
 func TestConnectionsAreBounded(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).Addr)
 	wire.Delay(20 * time.Millisecond)
-	const batches = 3 // those that there are from the start
+	const batches = 4 // those that there are from the start
 	for _, c := range []struct {
 		url        string
 		pool, most int
