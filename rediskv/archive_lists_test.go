@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -19,6 +20,7 @@ import (
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs"
 	"tollgate/rediskv/packs/shelf/s3/s3test"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/testkit"
@@ -248,6 +250,73 @@ func TestListsAreMadeAgain(t *testing.T) {
 		}
 		sameAnswers(t, "healed", before, f.answers(t, ids))
 	})
+}
+
+// Lists are compared by what they have, and not by how they were compressed: what is right for
+// one release is for the next.
+func TestListsAreCompared(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		f := newFixture(t)
+		a, _ := f.movedPayments(t, 3, directory(t), "")
+		partition := f.Partition(f.Caller.Organization)
+		lines, _, err := a.archive.Manifest(t.Context(), partition)
+		must(t, err)
+		rows := a.rows(t, archivedPack(lines[0], *lines[0].Lists))
+		if wrong {
+			rows[0] = strings.Replace(rows[0], `"places":[`, `"places":[16,`, 1)
+			rows[0] = strings.Replace(rows[0], `"members":[`, `"members":["01m7yzmhg0e7z3a1sv0sc07s00+",`, 1)
+		}
+		file, sum := packedOtherwise(t, partition, rows)
+		lay(t, a.shelves[0], archivedPack(lines[0], sum), file)
+		text, err := json.Marshal(sum, json.Deterministic(true))
+		must(t, err)
+		was := lines[0].Text()
+		begin := strings.Index(was, `"lists":{`) + len(`"lists":`)
+		end := begin + strings.Index(was[begin:], "}") + 1
+		line, err := archive.ParseLine(was[:begin] + string(text) + was[end:])
+		must(t, err)
+		lay(t, a.shelves[0], line.Name(), line.Text())
+		key := rediskv.ArchiveKey(partition)
+		must(t, f.Redis.HSet(t.Context(), key, "1", record.EnvelopedJSON(key+":1", line.Text())).Err())
+		a.open(t, archive.Options{})
+		found := slices.DeleteFunc(a.findings(t), func(f archive.Finding) bool { return f.Orphan }) // of the line before
+		if wrong != (len(found) == 1) || wrong && !strings.Contains(found[0].Message, "are not those of its payments") {
+			t.Errorf("wrong: %v; found %+v", wrong, found)
+		}
+	}
+}
+
+// rows are those of a pack.
+func (a *archived) rows(t testing.TB, name string) (rows []string) {
+	t.Helper()
+	object, err := a.shelves[0].Read(t.Context(), name)
+	must(t, err)
+	defer object.Close()
+	pack, err := packs.Open(t.Context(), object, object.Size())
+	must(t, err)
+	for n := range pack.Index().Frames {
+		frame, err := pack.Frame(t.Context(), n)
+		must(t, err)
+		for _, row := range frame.Rows() {
+			rows = append(rows, string(row))
+		}
+	}
+	return rows
+}
+
+// packedOtherwise is a pack of lists whose index says that it is another kind: another file
+// with the same rows.
+func packedOtherwise(t testing.TB, partition int, rows []string) (file string, sum packs.Summary) {
+	t.Helper()
+	var to strings.Builder
+	w := packs.NewWriter(&to, "lists_otherwise", partition)
+	for _, row := range rows {
+		id, _, _ := strings.Cut(strings.TrimPrefix(row, `{"id":"`), `"`)
+		must(t, w.Add(id, []byte(row)))
+	}
+	sum, err := w.Close()
+	must(t, err)
+	return to.String(), sum
 }
 
 // A line of the first format has no lists: Redis keeps its own, and they are read beside those

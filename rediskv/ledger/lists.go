@@ -24,7 +24,7 @@ func (s Span) meets(low, high int64) bool { return s.First <= high && s.Last >= 
 
 // Listing is what is read of lists of transactions.
 type Listing struct {
-	Lists      []string   // as ListOf names them
+	Lists      []string   // the keys of indexes
 	Between    [][2]int64 // places, with both; ascending
 	Descending bool
 	Most       int // entries; 0: all
@@ -33,8 +33,7 @@ type Listing struct {
 // ListOf is what the archive calls an index: its key behind that of the organization.
 func ListOf(k rediskv.Space, index string) string { return strings.TrimPrefix(index, k.Object("")) }
 
-// ListsOf are the indexes that a transaction is in, by how the archive calls them, and what
-// each is.
+// ListsOf are the keys of the indexes that a transaction is in, and what each is.
 func ListsOf(k rediskv.Space, t *tollgate.Transaction) (keys, what []string) {
 	keys = []string{k.Transactions(), k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
 	what = []string{"the list of all transactions", "the list of its account", "the list of those that are " + t.Status}
