@@ -147,19 +147,32 @@ func (c *Cache) readSoon(ctx context.Context, at openKey, do func(context.Contex
 // Unpacked is a frame of the pack, by its number, which others use, too.
 func (r *Reading) Unpacked(ctx context.Context, n int) (f *packs.Frame, err error) {
 	key := frameKey{r.at.pack, n}
-	r.c.lock.Lock()
-	f, known := r.c.frame.Get(key)
-	r.c.lock.Unlock()
-	if known {
+	if f := r.c.kept(key); f != nil {
 		return f, nil
 	}
-	f, err = alone(ctx, &r.c.flights, fmt.Sprint(r.at.shelf, key), func() (*packs.Frame, error) { return r.Frame(ctx, n) })
+	f, err = alone(ctx, &r.c.flights, fmt.Sprint(r.at.shelf, key), func() (*packs.Frame, error) {
+		if f := r.c.kept(key); f != nil { // since it was looked for
+			return f, nil
+		}
+		f, err := r.Frame(ctx, n)
+		if err == nil {
+			r.c.keep(key, f)
+		}
+		return f, err
+	})
 	if err != nil {
 		r.c.forget(ctx, r.at, r.opened)
 		return nil, err
 	}
-	r.c.keep(key, f)
 	return f, nil
+}
+
+// kept is a frame that is kept; nil: it is not.
+func (c *Cache) kept(key frameKey) *packs.Frame {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	f, _ := c.frame.Get(key)
+	return f
 }
 
 // alone has those who want the same at once wait for one of them that reads it. Where that
@@ -218,6 +231,12 @@ func (c *Cache) pack(ctx context.Context, at openKey) (*opened, error) {
 
 // opens opens a pack that nobody uses yet.
 func (c *Cache) opens(ctx context.Context, at openKey) error {
+	c.lock.Lock()
+	known := c.open.Contains(at) // since it was looked for
+	c.lock.Unlock()
+	if known {
+		return nil
+	}
 	object, err := c.shelves[at.shelf].Read(ctx, at.pack)
 	if err != nil {
 		return err
