@@ -30,7 +30,7 @@ var rooms = map[string]map[string][]string{
 		"accounts":    {"", "eventlog", "gcra", "record", "rules", "script"},
 		"agenda":      {"", "script"},
 		"archive":     {"", "history", "ledger", "packs", "packs/lists", "packs/shelf", "packs/shelves", "payments", "record", "script"},
-		"audittree":   {"", "record", "script", "streams"},
+		"audittree":   {"", "eventlog", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"bodies":      {},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},

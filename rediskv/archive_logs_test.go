@@ -498,7 +498,7 @@ func TestCheckOfTrimmedLogs(t *testing.T) {
 		must(t, raw.XDel(t.Context(), k.Events(), m.ID).Err())
 	}
 	found := testkit.Findings(t, f.Store)
-	if !slices.ContainsFunc(found, func(one checks.Finding) bool { return strings.Contains(one.Message, "packs have events until number") }) {
+	if !slices.ContainsFunc(found, func(one checks.Finding) bool { return strings.Contains(one.Message, "packs have them until number") }) {
 		t.Errorf("of a log that has lost three events: %v", found)
 	}
 	key := eventlog.PackedKey(k, "events")

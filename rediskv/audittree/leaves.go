@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/streams"
 )
 
@@ -166,5 +168,14 @@ func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, 
 		found, err = streams.Range(ctx, s.db, k.Audit(), "("+w.place, last, int(n))
 		return err
 	})
-	return found, err
+	if err != nil || len(found) > 0 && w.tree.Likely(eventlog.NumberOf(found[0])) == w.index+w.unkept() {
+		return found, err
+	}
+	// What was trimmed is in packs.
+	packed, err := s.logs.Trimmed(ctx, k, eventlog.LogAudit, w.place, last, int(n))
+	if len(packed) > 0 {
+		end := packed[len(packed)-1].ID
+		found = append(packed, slices.DeleteFunc(found, func(m redis.XMessage) bool { return !streams.Less(end, m.ID) })...)
+	}
+	return found[:min(len(found), int(n))], err
 }

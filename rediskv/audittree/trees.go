@@ -104,31 +104,46 @@ func open(key, text string, into any) error {
 	return err
 }
 
-// tile is a stored one.
+// tile is a stored one: its hashes, or, of a full one of level 0, where the entries are in the
+// archive of which they are made again.
 type tile struct {
-	Hashes string `json:"hashes"` // base64
+	Hashes string `json:"hashes"`          // base64
+	First  string `json:"first,omitempty"` // places of the first and the last entry
+	Last   string `json:"last,omitempty"`
 }
 
 // AuditTile reads a tile: the hashes, one behind the other. One that is not there is
 // damage, as it is only read where it must be.
-func (s *Store) AuditTile(ctx context.Context, org, history string, level int, index int64) (hashes []byte, err error) {
+func (s *Store) AuditTile(ctx context.Context, org, history string, level int, index int64) ([]byte, error) {
 	k := s.db.Space(org)
-	key, text := k.AuditTile(history, level, index), ""
+	_, stored, hashes, err := s.tile(ctx, k, history, level, index)
+	if err == nil && stored.First != "" {
+		hashes, err = s.madeAgain(ctx, k, history, index, stored)
+	}
+	return hashes, err
+}
+
+// tile reads what is stored of a tile, and the hashes in that.
+func (s *Store) tile(ctx context.Context, k rediskv.Space, history string, level int, index int64) (text string, stored tile, hashes []byte, err error) {
+	key := k.AuditTile(history, level, index)
 	if err := s.db.Timed(ctx, "audit_tile", func(ctx context.Context) (err error) {
 		if text, err = s.db.Redis.Get(ctx, key).Result(); errors.Is(err, redis.Nil) {
 			return nil
 		}
 		return err
 	}); err != nil {
-		return nil, err
+		return "", stored, nil, err
 	}
-	var stored tile
 	if err = open(key, text, &stored); err == nil {
 		if hashes, err = base64.StdEncoding.DecodeString(stored.Hashes); err == nil {
-			return hashes, nil
+			return text, stored, hashes, nil
 		}
 	}
-	return nil, s.db.Noticed(ctx, k, tollgate.Damage("audit_tree", org, fmt.Errorf("tile %d of level %d: %w", index, level, err)))
+	return "", stored, nil, s.damaged(ctx, k, level, index, err)
+}
+
+func (s *Store) damaged(ctx context.Context, k rediskv.Space, level int, index int64, err error) error {
+	return s.db.Noticed(ctx, k, tollgate.Damage("audit_tree", k.Org, fmt.Errorf("tile %d of level %d: %w", index, level, err)))
 }
 
 // Tile is one of the current tree that has changed.
@@ -166,7 +181,7 @@ func (s *Store) SealAudit(ctx context.Context, org string, before, after Trees, 
 	})
 	for _, one := range changed {
 		key := k.AuditTile(after.Last().HistoryID, one.Level, one.Index)
-		text, err := record.Enveloped(key, tile{base64.StdEncoding.EncodeToString(one.Hashes)})
+		text, err := record.Enveloped(key, tile{Hashes: base64.StdEncoding.EncodeToString(one.Hashes)})
 		if err != nil {
 			return err
 		}

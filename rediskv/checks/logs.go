@@ -24,6 +24,11 @@ func (w *walk) stream(ctx context.Context, key, counter, what string, number fun
 	if err := w.segments(ctx, key); err != nil {
 		return err
 	}
+	trimmed, err := look.Trimmed(ctx, w.Reader, strings.TrimPrefix(key, w.K.Object("")), counter)
+	if err != nil {
+		return err
+	}
+	w.report(plain(trimmed))
 	s := consistency.Sequence{Log: counter}
 	from := "-"
 	if at := w.at.At; at != "" {
@@ -122,11 +127,6 @@ func (w *walk) eventLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trimmed, err := look.Trimmed(ctx, w.Reader)
-	if err != nil {
-		return err
-	}
-	w.report(plain(trimmed))
 	return w.stream(ctx, w.K.Events(), "event", "events", look.SequenceOf(w.K), func(ctx context.Context, entries []redis.XMessage) error {
 		var events []loggedEvent
 		for _, m := range entries {

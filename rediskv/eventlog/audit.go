@@ -64,12 +64,9 @@ func (s *Store) AuditEntries(ctx context.Context, c rediskv.Caller, q AuditQuery
 			return nil, "", err
 		}
 	}
-	for looked := 0; looked < auditLimit; {
-		var found *streams.Page
-		if err := c.InTurn(ctx, func() (err error) {
-			found, err = streams.Read(ctx, s.db, r)
-			return err
-		}); err != nil {
+	for v := (visit{}); v.looked < auditLimit; {
+		found, err := s.auditPage(ctx, c, k, r, &v)
+		if err != nil {
 			return nil, "", err
 		}
 		for _, m := range found.Entries {
@@ -92,16 +89,37 @@ func (s *Store) AuditEntries(ctx context.Context, c rediskv.Caller, q AuditQuery
 			rows, next = append(rows, row), m.ID
 		}
 		if found.Looked < r.Count {
-			return rows, "", nil
+			if v.cold || found.Last != nil && NumberOf(*found.Last) == 1 {
+				return rows, "", nil
+			}
+			v.cold = true // what was trimmed is in packs
 		}
-		looked += found.Looked
-		r.First = streams.Previous(next)
+		if v.count(found.Looked); next != "" {
+			r.First = streams.Previous(next)
+		}
 	}
 	return rows, next, nil
 }
 
+// auditPage reads the next page of the audit record: of Redis, or of packs.
+func (s *Store) auditPage(ctx context.Context, c rediskv.Caller, k rediskv.Space, r streams.Query, v *visit) (found *streams.Page, err error) {
+	if !v.cold {
+		err = c.InTurn(ctx, func() (err error) {
+			found, err = streams.Read(ctx, s.db, r)
+			return err
+		})
+		return found, err
+	}
+	in, err := s.Packed(ctx, k, LogAudit)
+	if err != nil || in == nil {
+		return &streams.Page{}, err
+	}
+	return s.readPacked(ctx, k, LogAudit, r)
+}
+
 // auditBefore is a place behind all entries that are older than a time: the clocks have
-// differed by no less than they do at the oldest one.
+// differed by no less than they do at the oldest one. Where that leads to before what Redis
+// has, it is the oldest one in packs that says so.
 func (s *Store) auditBefore(ctx context.Context, c rediskv.Caller, k rediskv.Space, until tollgate.Instant) (place string, err error) {
 	var oldest []redis.XMessage
 	if err := c.InTurn(ctx, func() (err error) {
@@ -110,12 +128,25 @@ func (s *Store) auditBefore(ctx context.Context, c rediskv.Caller, k rediskv.Spa
 	}); err != nil || len(oldest) == 0 {
 		return "+", err
 	}
-	e, err := AuditEntryOf(k, oldest[0])
-	if err != nil {
-		return "+", nil // the page looks at all there is
+	place = behind(k, oldest[0], until)
+	if place == "+" || !streams.Less(place, oldest[0].ID) {
+		return place, nil
 	}
-	apart := int64(e.Time) - int64(Place(oldest[0].ID).Milli)
-	return strconv.FormatInt(max(int64(until)-apart, 0), 10), nil
+	packed, err := s.Trimmed(ctx, k, LogAudit, "", "+", 1)
+	if err == nil && len(packed) == 1 {
+		place = behind(k, packed[0], until)
+	}
+	return place, err
+}
+
+// behind is that place by the oldest entry.
+func behind(k rediskv.Space, oldest redis.XMessage, until tollgate.Instant) string {
+	e, err := AuditEntryOf(k, oldest)
+	if err != nil {
+		return "+" // the page looks at all there is
+	}
+	apart := int64(e.Time) - int64(Place(oldest.ID).Milli)
+	return strconv.FormatInt(max(int64(until)-apart, 0), 10)
 }
 
 // AuditEntryOf reads an entry of the audit record. Without its own id it is named by

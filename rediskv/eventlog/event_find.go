@@ -37,7 +37,7 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 	}
 	found, err := s.find(ctx, c, k.Events(), eventID, id)
 	if err == nil && found == nil {
-		found, err = s.trimmedEvent(ctx, k, id)
+		found, err = s.trimmedEntry(ctx, k, LogEvents, id)
 	}
 	switch {
 	case err != nil:
@@ -51,13 +51,13 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 	return jsontext.Value(rediskv.Text(*found, "b")), nil
 }
 
-// trimmedEvent is an event that packs have alone; nil where they do not.
-func (s *Store) trimmedEvent(ctx context.Context, k rediskv.Space, id string) (*redis.XMessage, error) {
-	in, err := s.Packed(ctx, k, logEvents)
+// trimmedEntry is one of a log that packs have alone; nil where they do not.
+func (s *Store) trimmedEntry(ctx context.Context, k rediskv.Space, log, id string) (*redis.XMessage, error) {
+	in, err := s.Packed(ctx, k, log)
 	if err != nil || in == nil {
 		return nil, err
 	}
-	found, err := s.packedEvent(ctx, k, in, id)
+	found, err := s.packedEntry(ctx, k, log, in, id)
 	return found, s.db.Noticed(ctx, k, err)
 }
 
@@ -73,6 +73,9 @@ func (s *Store) AuditEntry(ctx context.Context, c rediskv.Caller, id string) (en
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
 	found, err := s.find(ctx, c, k.Audit(), auditID, id)
+	if err == nil && found == nil {
+		found, err = s.trimmedEntry(ctx, k, LogAudit, id)
+	}
 	if err == nil && found == nil {
 		err = tollgate.NotFound()
 	}

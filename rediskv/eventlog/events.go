@@ -307,6 +307,26 @@ func sequenceOf(m redis.XMessage) int64 {
 	return n
 }
 
+// NumberOf is the number that an entry was given, of either log; 0 if it cannot be read.
+func NumberOf(m redis.XMessage) int64 {
+	if eventID(m) != "" {
+		return sequenceOf(m)
+	}
+	var e struct {
+		Seq int64 `json:"seq"`
+	}
+	_ = json.Unmarshal([]byte(rediskv.Text(m, "b")), &e) // our own JSON
+	return e.Seq
+}
+
+// IDOf is the identifier of an entry, of either log.
+func IDOf(m redis.XMessage) string {
+	if id := eventID(m); id != "" {
+		return id
+	}
+	return auditID(m)
+}
+
 // PlaceOf is an event's sequence number, and how far the clock that made it was
 // from Redis' own.
 func PlaceOf(m redis.XMessage) (sequence int64, apart time.Duration) {

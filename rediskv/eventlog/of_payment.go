@@ -133,7 +133,7 @@ func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, 
 				}
 				at, _ := tollgate.IDTime(eventID(oldest[0]))
 				kept = tollgate.At(at)
-				if in, err = s.Packed(ctx, k, logEvents); err != nil {
+				if in, err = s.Packed(ctx, k, LogEvents); err != nil {
 					return nil, false, err
 				}
 			}
@@ -145,7 +145,7 @@ func (s *Store) entries(ctx context.Context, c rediskv.Caller, k rediskv.Space, 
 				}
 			}
 			if m == nil {
-				if m, err = s.packedEvent(ctx, k, in, id); err != nil {
+				if m, err = s.packedEntry(ctx, k, LogEvents, in, id); err != nil {
 					return nil, false, err
 				}
 			}

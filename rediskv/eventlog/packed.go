@@ -107,6 +107,9 @@ func unavailable(err error) error {
 	return &tollgate.Error{Code: tollgate.CodeArchiveUnavailable, Message: "The archive cannot be read.", Cause: err}
 }
 
+// Archives reports whether there is an archive that this process knows.
+func (s *Store) Archives() bool { return s.archive != nil }
+
 // packs is the archive, which Redis says has something.
 func (s *Store) packs() (Archive, error) {
 	if s.archive == nil {
@@ -115,12 +118,16 @@ func (s *Store) packs() (Archive, error) {
 	return s.archive, nil
 }
 
-const logEvents = "events"
+// The logs that packs have, as their keys end.
+const (
+	LogEvents = "events"
+	LogAudit  = "audit"
+)
 
 // isPacked reports whether packs have the event of a position; covered, whether they would
 // have it if there were such a one.
 func (s *Store) isPacked(ctx context.Context, k rediskv.Space, p Position) (is, covered bool, err error) {
-	in, err := s.Packed(ctx, k, logEvents)
+	in, err := s.Packed(ctx, k, LogEvents)
 	if err != nil || in == nil || p.compare(Place(in.First)) < 0 || p.compare(Place(in.Last)) > 0 {
 		return false, false, err
 	}
@@ -128,13 +135,13 @@ func (s *Store) isPacked(ctx context.Context, k rediskv.Space, p Position) (is, 
 	if err != nil {
 		return false, true, err
 	}
-	found, err := archive.Entries(ctx, k, logEvents, p.Stream(), p.Stream(), 1, false)
+	found, err := archive.Entries(ctx, k, LogEvents, p.Stream(), p.Stream(), 1, false)
 	return len(found) == 1 && positionOf(found[0]) == p, true, err
 }
 
-// packedEvent is an event by its id that packs have; nil where they do not. in is what Packed
+// packedEntry is an entry by its id that packs have; nil where they do not. in is what Packed
 // says.
-func (s *Store) packedEvent(ctx context.Context, k rediskv.Space, in *Packed, id string) (*redis.XMessage, error) {
+func (s *Store) packedEntry(ctx context.Context, k rediskv.Space, log string, in *Packed, id string) (*redis.XMessage, error) {
 	made, ok := tollgate.IDTime(id)
 	if in == nil || !ok || tollgate.At(made) > in.Until {
 		return nil, nil
@@ -143,7 +150,7 @@ func (s *Store) packedEvent(ctx context.Context, k rediskv.Space, in *Packed, id
 	if err != nil {
 		return nil, err
 	}
-	return archive.Find(ctx, k, logEvents, id)
+	return archive.Find(ctx, k, log, id)
 }
 
 // packedRate is how many entries of Redis one in a pack counts as, where it is bounded how
@@ -180,7 +187,7 @@ func (s *Store) visit(ctx context.Context, c rediskv.Caller, k rediskv.Space, q 
 		}
 	}
 	if v.cold {
-		return s.readPacked(ctx, k, r)
+		return s.readPacked(ctx, k, LogEvents, r)
 	}
 	var there Position
 	if err := c.InTurn(ctx, func() (err error) {
@@ -200,7 +207,7 @@ func (s *Store) visit(ctx context.Context, c rediskv.Caller, k rediskv.Space, q 
 	}
 	// What was trimmed is in packs. They are asked for behind the log: what was read of that
 	// has all that is behind what they have.
-	in, err := s.Packed(ctx, k, logEvents)
+	in, err := s.Packed(ctx, k, LogEvents)
 	if err == nil && in != nil && (v.next.zero() || v.next.compare(Place(in.Last)) < 0) {
 		v.cold = true
 		return nil, nil
@@ -208,13 +215,13 @@ func (s *Store) visit(ctx context.Context, c rediskv.Caller, k rediskv.Space, q 
 	return found, err
 }
 
-// readPacked reads a page of events in packs.
-func (s *Store) readPacked(ctx context.Context, k rediskv.Space, r streams.Query) (*streams.Page, error) {
+// readPacked reads a page of a log in packs.
+func (s *Store) readPacked(ctx context.Context, k rediskv.Space, log string, r streams.Query) (*streams.Page, error) {
 	archive, err := s.packs()
 	if err != nil {
 		return nil, err
 	}
-	all, err := archive.Entries(ctx, k, logEvents, r.First, r.Last, r.Count, r.Descending)
+	all, err := archive.Entries(ctx, k, log, r.First, r.Last, r.Count, r.Descending)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +247,7 @@ func (s *Store) further(ctx context.Context, k rediskv.Space, q EventQuery, v *v
 	if !v.cold && oldest != nil && sequenceOf(*oldest) == 1 {
 		return false, nil
 	}
-	in, err := s.Packed(ctx, k, logEvents)
+	in, err := s.Packed(ctx, k, LogEvents)
 	if err != nil || in == nil {
 		return false, err
 	}
@@ -255,11 +262,11 @@ func (s *Store) further(ctx context.Context, k rediskv.Space, q EventQuery, v *v
 	return v.cold, nil
 }
 
-// Trimmed are events behind a place, or all for an empty one, that packs have: as many as are
+// Trimmed are entries of a log behind a place, or all for an empty one, that packs have: as many as are
 // asked for. There are none once the place is behind all of what packs have, and then Redis has
 // the others, if it was read before this.
-func (s *Store) Trimmed(ctx context.Context, k rediskv.Space, after, until string, count int) ([]redis.XMessage, error) {
-	in, err := s.Packed(ctx, k, logEvents)
+func (s *Store) Trimmed(ctx context.Context, k rediskv.Space, log, after, until string, count int) ([]redis.XMessage, error) {
+	in, err := s.Packed(ctx, k, log)
 	if err != nil || in == nil || after != "" && !streams.Less(after, in.Last) {
 		return nil, err
 	}
@@ -271,21 +278,21 @@ func (s *Store) Trimmed(ctx context.Context, k rediskv.Space, after, until strin
 	if after != "" {
 		from = streams.Next(after)
 	}
-	return archive.Entries(ctx, k, logEvents, from, until, count, false)
+	return archive.Entries(ctx, k, log, from, until, count, false)
 }
 
-// CountTrimmed is how many events packs have that Redis does not.
-func (s *Store) CountTrimmed(ctx context.Context, k rediskv.Space) (n int64, err error) {
-	in, err := s.Packed(ctx, k, logEvents)
+// CountTrimmed is how many entries of a log packs have that Redis does not.
+func (s *Store) CountTrimmed(ctx context.Context, k rediskv.Space, log string) (n int64, err error) {
+	in, err := s.Packed(ctx, k, log)
 	if err != nil || in == nil {
 		return 0, err
 	}
-	oldest, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+	oldest, err := streams.Range(ctx, s.db, k.Object(log), "-", "+", 1)
 	if err != nil || len(oldest) == 0 {
 		return in.Entries, err
 	}
 	both := int64(0)
-	if first := sequenceOf(oldest[0]); first > 0 && first <= in.Sequence {
+	if first := NumberOf(oldest[0]); first > 0 && first <= in.Sequence {
 		both = in.Sequence - first + 1
 	}
 	return in.Entries - both, nil

@@ -32,23 +32,25 @@ func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Ins
 			return 0, err
 		}
 	}
+	return s.trim(ctx, partition, LogEvents, keep, due, func(i int) error {
+		return s.trimDeliveries(ctx, due[i].Space, endpoints[i])
+	})
+}
+
+// trim puts what is due of a log into packs, where there is an archive, and removes what packs
+// have, or else all of it. trimmed is told of each organization that has lost something.
+func (s *Store) trim(ctx context.Context, partition int, log string, keep tollgate.Instant, due []Due, trimmed func(i int) error) (removed int64, err error) {
 	var failed error
 	if s.archive != nil {
-		failed = s.archive.Pack(ctx, partition, logEvents, keep, due)
+		failed = s.archive.Pack(ctx, partition, log, keep, due)
 	}
-	packed := s.archive != nil
-	if !packed {
-		if err := s.db.Timed(ctx, "archive_logs", func(ctx context.Context) error {
-			n, err := s.db.Redis.Exists(ctx, LogsKey(partition)).Result()
-			packed = n > 0
-			return err
-		}); err != nil {
-			return 0, err
-		}
+	packed, err := s.PacksLogs(ctx, partition)
+	if err != nil {
+		return 0, err
 	}
 	for i, d := range due {
 		if packed {
-			in, err := s.Packed(ctx, d.Space, logEvents)
+			in, err := s.Packed(ctx, d.Space, log)
 			if err != nil {
 				return removed, err
 			}
@@ -57,15 +59,29 @@ func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Ins
 			}
 			d.Until = min(d.Until, tollgate.Instant(Place(in.Last).Milli))
 		}
-		n, err := streams.Trim(ctx, s.db, "trim_events", d.Space.Events(), d.Until)
+		n, err := streams.Trim(ctx, s.db, "trim_"+log, d.Space.Object(log), d.Until)
 		if err == nil && n > 0 {
-			err = s.trimDeliveries(ctx, d.Space, endpoints[i])
+			err = trimmed(i)
 		}
 		if removed += n; err != nil {
 			return removed, err
 		}
 	}
 	return removed, failed
+}
+
+// PacksLogs reports whether the logs of a partition go into packs before they are trimmed:
+// there is an archive, or there was one.
+func (s *Store) PacksLogs(ctx context.Context, partition int) (packed bool, err error) {
+	if s.archive != nil {
+		return true, nil
+	}
+	err = s.db.Timed(ctx, "archive_logs", func(ctx context.Context) error {
+		n, err := s.db.Redis.Exists(ctx, LogsKey(partition)).Result()
+		packed = n > 0
+		return err
+	})
+	return packed, err
 }
 
 // trimBound is before which moment an organization's events may go, and its endpoints.
@@ -105,10 +121,16 @@ func (s *Store) trimBound(ctx context.Context, k rediskv.Space, keep tollgate.In
 	return until, endpoints, err
 }
 
-// TrimAudit removes entries of an organization's audit record that are older than keep.
-// Whoever calls it has made sure that they are sealed.
+// TrimAudit removes entries of an organization's audit record that are older than keep, where
+// there is no archive. Whoever calls it has made sure that they are sealed.
 func (s *Store) TrimAudit(ctx context.Context, org string, keep tollgate.Instant) (removed int64, err error) {
 	return streams.Trim(ctx, s.db, "trim_audit", s.db.Space(org).Audit(), keep)
+}
+
+// TrimAudits removes what is due of the audit records of a partition's organizations, as
+// TrimEvents does. Whoever calls it has made sure that it is sealed.
+func (s *Store) TrimAudits(ctx context.Context, partition int, keep tollgate.Instant, due []Due) (removed int64, err error) {
+	return s.trim(ctx, partition, LogAudit, keep, due, func(int) error { return nil })
 }
 
 // CutLogs moves what is older in the logs of a partition's organizations into segments,

@@ -54,7 +54,7 @@ type ExportedRow struct {
 // exportSource says where the rows of a dataset are found: in a stream, each
 // entry read by entryOf, or in the indexes of transactions, read by rowsOf.
 type exportSource struct {
-	log      func(rediskv.Space) string
+	log      string
 	statuses []string // of the indexes, where the filter has none; nil: all of them
 	large    bool     // one row for a payment, which may be large
 }
@@ -63,8 +63,8 @@ var exportSources = map[tollgate.Dataset]exportSource{
 	tollgate.DatasetPayouts:  {statuses: tollgate.PayoutStatuses},
 	tollgate.DatasetPayments: {statuses: tollgate.PaymentStatuses, large: true},
 	tollgate.DatasetTickets:  {statuses: tollgate.PaymentStatuses, large: true},
-	tollgate.DatasetEvents:   {log: rediskv.Space.Events},
-	tollgate.DatasetAudit:    {log: rediskv.Space.Audit},
+	tollgate.DatasetEvents:   {log: eventlog.LogEvents},
+	tollgate.DatasetAudit:    {log: eventlog.LogAudit},
 }
 
 // entryOf reads an entry of a dataset's stream.
@@ -103,20 +103,11 @@ func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) ledger.Transactio
 	return q
 }
 
-// exportLog is the stream that holds the rows of a dataset, empty when indexes
-// lead to them.
-func exportLog(k rediskv.Space, d tollgate.Dataset) string {
-	if log := exportSources[d].log; log != nil {
-		return log(k)
-	}
-	return ""
-}
-
 // ExportRows reads the next rows, in the order of commit, behind what has been
 // read of the job; none when the cut is reached. A transaction, payment or
 // ticket is as it is now: what is fixed is which of them there are.
 func (s *Store) ExportRows(ctx context.Context, j *ExportJob) (rows []ExportedRow, err error) {
-	if log := exportLog(j.space, j.Dataset); log != "" {
+	if log := exportSources[j.Dataset].log; log != "" {
 		rows, err = s.exportedEntries(ctx, log, j)
 	} else {
 		rows, err = s.exportedObjects(ctx, j)
@@ -142,11 +133,11 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	if j.reading != "" {
 		from = "(" + j.reading
 	}
-	found, err := streams.Range(ctx, s.db, log, from, j.cut, rediskv.ScanPage)
-	if err == nil && j.Dataset == tollgate.DatasetEvents {
+	found, err := streams.Range(ctx, s.db, j.space.Object(log), from, j.cut, rediskv.ScanPage)
+	if err == nil {
 		// What Redis has begins behind what was trimmed, which is in packs.
 		var trimmed []redis.XMessage
-		if trimmed, err = s.events.Trimmed(ctx, j.space, j.reading, j.cut, rediskv.ScanPage); len(trimmed) > 0 {
+		if trimmed, err = s.events.Trimmed(ctx, j.space, log, j.reading, j.cut, rediskv.ScanPage); len(trimmed) > 0 {
 			found = trimmed
 		}
 	}

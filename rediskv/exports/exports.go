@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/streams"
 )
@@ -61,7 +62,7 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 	}
 	var high int64
 	var indexes []string
-	log := exportLog(k, d)
+	log := exportSources[d].log
 	if log == "" {
 		q := exportQuery(d, &filter)
 		if f.low, high, err = s.ledger.Bounds(ctx, k, q); err != nil {
@@ -72,7 +73,7 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 		}
 	}
 	sequences := record.ReadHash("", "", rediskv.Fields{})
-	entries := streams.Counter{Log: cmp.Or(log, k.Events())}
+	entries := streams.Counter{Log: k.Object(cmp.Or(log, eventlog.LogEvents))}
 	err = s.db.Timed(ctx, "export_facts", func(ctx context.Context) error {
 		var unfinished *redis.IntCmd
 		var last *redis.XMessageSliceCmd
@@ -106,9 +107,9 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 		}
 		return nil
 	})
-	if err == nil && d == tollgate.DatasetEvents {
+	if err == nil && log != "" {
 		var trimmed int64
-		trimmed, err = s.events.CountTrimmed(ctx, k)
+		trimmed, err = s.events.CountTrimmed(ctx, k, log)
 		f.total += trimmed
 	}
 	if err == nil {

@@ -101,8 +101,8 @@ func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
 func on(db *rediskv.DB) *Store {
 	s := &Store{DB: db}
 	s.agendaRoom = agenda.New(db)
-	s.audittreeRoom = audittree.New(db)
 	s.eventlogRoom = eventlog.New(db)
+	s.audittreeRoom = audittree.New(db, s.eventlogRoom)
 	s.instancesRoom = instances.New(db)
 	s.keyringRoom = keyring.New(db)
 	s.ledgerRoom = ledger.New(db)

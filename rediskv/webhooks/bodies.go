@@ -103,7 +103,7 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 
 // trimmed is an entry of the log of events that was trimmed, and is in a pack.
 func (s *Store) trimmed(ctx context.Context, k rediskv.Space, place string) (m redis.XMessage, ok bool, err error) {
-	found, err := s.events.Trimmed(ctx, k, streams.Previous(place), place, 1)
+	found, err := s.events.Trimmed(ctx, k, eventlog.LogEvents, streams.Previous(place), place, 1)
 	if err != nil || len(found) == 0 {
 		return m, false, err
 	}

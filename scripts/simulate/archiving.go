@@ -52,6 +52,7 @@ func (x *world) monthsLater(before *ledger.Ledger) {
 		return
 	}
 	after.HoldSame(before, x.judge.wrong)
+	x.judgeAudit()
 	x.wire.mu.Lock()
 	defer x.wire.mu.Unlock()
 	keys := x.wire.redis.mini.Keys()

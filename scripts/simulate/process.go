@@ -164,8 +164,8 @@ func work(ctx context.Context, p *process) error {
 	}
 	w, err := worker.New(worker.Config{
 		Store: s, Clock: p.clock, Entropy: p.entropy, Vault: vault, Log: p.log(), Interval: p.world.plan.Interval,
-		Grace: time.Second, Development: true, Version: "simulated", Transport: &outbound{p}, Pay: p.pay, Name: p.name,
-		Backoff: backoff, Archive: p.archiveOf(s), ArchiveAfter: archiveAfter,
+		Grace: time.Second, Development: true, Version: "simulated", Transport: &outbound{p}, Pay: p.pay, Name: p.name, Backoff: backoff,
+		Archive: p.archiveOf(s), ArchiveAfter: archiveAfter, KeepAudit: archiveAfter,
 	})
 	if err != nil {
 		return err

@@ -145,7 +145,7 @@ var Settings = []setting{
 	},
 	{
 		Flag: "audit-retention", Default: worker.DefaultKeepAudit.String(), Commands: []string{"work"},
-		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
+		Meaning: "how long Redis keeps entries of the audit record; 9600h are 400 days; without an archive they are removed then",
 	},
 	{
 		Flag: "witness-url", Commands: []string{"work", "dev"},

@@ -127,14 +127,14 @@ be taken back; 3 Redis or the archive is away.`,
 	check.Flags().BoolVar(&heal, "heal", false, "write what is missing or damaged again, from the copy")
 	check.Flags().BoolVar(&asJSON, "json", false, "print each finding and then the counts as a line of JSON")
 	cat := &cobra.Command{
-		Use: "cat ID", Short: "Print what the archive has of a payment or an event", Args: cobra.ExactArgs(1),
+		Use: "cat ID", Short: "Print what the archive has of a payment, an event or an audit entry", Args: cobra.ExactArgs(1),
 		Long: `Print the row of a payment as it is in its pack: the payment, its ticket, transactions,
-captures and refunds as JSON. ID is that of any of them, or of an event.`,
+captures and refunds as JSON. ID is that of any of them, of an event, or of an audit entry.`,
 		Example: "  tollgate archive cat pay_01kb5y1jzv8dm3c4qhx7w2ta00",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, from archived) error {
 				row, _, err := from.Row(ctx, args[0])
-				if strings.HasPrefix(args[0], tollgate.PrefixEvent) {
+				if strings.HasPrefix(args[0], tollgate.PrefixEvent) || strings.HasPrefix(args[0], tollgate.PrefixAudit) {
 					row, err = from.logs.Row(ctx, args[0])
 				}
 				if err != nil {

@@ -116,7 +116,7 @@ func (r *archiveChecking) end() error {
 	}
 	_, err := fmt.Fprintf(r.a.Stdout, "checked %d lines, %d packs, %d payments, %d bytes\n", r.checked.Lines, r.checked.Packs, r.checked.Payments, r.checked.Bytes)
 	if n := r.logs; err == nil && n.Lines > 0 {
-		_, err = fmt.Fprintf(r.a.Stdout, "checked %d lines, %d packs, %d events, %d bytes\n", n.Lines, n.Packs, n.Entries, n.Bytes)
+		_, err = fmt.Fprintf(r.a.Stdout, "checked %d lines, %d packs, %d entries of logs, %d bytes\n", n.Lines, n.Packs, n.Entries, n.Bytes)
 	}
 	return err
 }

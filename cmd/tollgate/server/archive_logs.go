@@ -8,6 +8,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/archive/logs"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/store"
 )
 
@@ -26,19 +27,26 @@ type logPackJSON struct {
 	SealedAt      tollgate.Instant `json:"sealed_at"`
 }
 
-// logStatus says what is in packs of logs, in a line for people; empty for nothing.
+// logStatus says what is in packs of logs, in a line for each log; empty for nothing.
 func logStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, asJSON bool) (text string, err error) {
-	var packs, entries, bytes int64
-	var first, until tollgate.Instant
+	type total struct {
+		packs, entries, bytes int64
+		from, until           tollgate.Instant
+	}
+	var events, audit total
 	for p := range s.Partitions() {
 		lines, err := from.logs.Manifest(ctx, p)
 		if err != nil {
 			return "", awayError(err)
 		}
 		for _, l := range lines {
-			packs, entries, bytes = packs+1, entries+l.Pack.Rows, bytes+l.Pack.Size
-			if until = max(until, l.Until()); first == 0 || l.From() < first {
-				first = l.From()
+			t := &events
+			if l.Log == eventlog.LogAudit {
+				t = &audit
+			}
+			t.packs, t.entries, t.bytes = t.packs+1, t.entries+l.Pack.Rows, t.bytes+l.Pack.Size
+			if t.until = max(t.until, l.Until()); t.from == 0 || l.From() < t.from {
+				t.from = l.From()
 			}
 			if asJSON {
 				if err := printLine(a, logPackJSON{"log_pack", p, l.Number, l.Log, l.Pack.SHA256, len(l.Ranges), l.Pack.Rows, l.Pack.Size, l.From(), l.Until(), l.SealedAt}); err != nil {
@@ -47,10 +55,15 @@ func logStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, a
 			}
 		}
 	}
-	if packs == 0 {
-		return "", nil
+	for _, one := range []struct {
+		total
+		all, each string
+	}{{events, "events", "an event"}, {audit, "audit entries", "an entry"}} {
+		if one.packs > 0 {
+			text += fmt.Sprintf("%d %s in %d packs, %d bytes (%d %s), from %s until %s\n", one.entries, one.all, one.packs, one.bytes, one.bytes/max(one.entries, 1), one.each, one.from, one.until)
+		}
 	}
-	return fmt.Sprintf("%d events in %d packs, %d bytes (%d an event), from %s until %s\n", entries, packs, bytes, bytes/max(entries, 1), first, until), nil
+	return text, nil
 }
 
 // checkLogs checks the packs of the logs of a partition.

@@ -8,17 +8,27 @@ import (
 	"tollgate"
 	"tollgate/handlers/audit"
 	"tollgate/handlers/tlog"
+	"tollgate/rediskv"
 	"tollgate/rediskv/audittree"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/history"
 )
 
 // Trim removes entries of a partition's audit records that are older than keep, and
 // sealed. A checkpoint says first from which leaf on entries are kept, so that those
-// which the retention removes are told from others that are missing.
+// which the retention removes are told from others that are missing. Where there is an
+// archive, it has them, and the checkpoint says nothing: none is missing.
 func (s *Sealer) Trim(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
 	orgs, err := s.Store.OrganizationsIn(ctx, partition)
 	if err != nil {
 		return 0, err
+	}
+	packed, err := s.Store.PacksLogs(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	if packed {
+		return s.archive(ctx, partition, keep, orgs)
 	}
 	for _, org := range orgs {
 		n, failed := s.trim(ctx, org, keep)
@@ -30,12 +40,43 @@ func (s *Sealer) Trim(ctx context.Context, partition int, keep tollgate.Instant)
 	return removed, err
 }
 
+// archive has what is due put into packs, and then removed, together with the hashes of its
+// leaves, which can be made again.
+func (s *Sealer) archive(ctx context.Context, partition int, keep tollgate.Instant, orgs []string) (removed int64, err error) {
+	var due []eventlog.Due
+	for _, org := range orgs {
+		trees, failed := s.Store.AuditTrees(ctx, org)
+		if failed == nil && trees.Last() != nil {
+			due = append(due, eventlog.Due{Space: s.Store.Space(org), Until: sealedUntil(keep, trees)})
+		}
+		err = errors.Join(err, failed)
+	}
+	removed, failed := s.Store.TrimAudits(ctx, partition, keep, due)
+	err = errors.Join(err, failed)
+	for _, d := range due {
+		now, failed := s.Store.HistoryFor(ctx, d.Space.Org)
+		if failed == nil {
+			_, failed = s.Store.ForgetLeaves(history.Within(ctx, now.ID), d.Space.Org)
+		}
+		if failed != nil && !errors.Is(failed, rediskv.ErrConflict) { // another worker was faster
+			err = errors.Join(err, fmt.Errorf("the audit record of %s: %w", d.Space.Org, failed))
+		}
+	}
+	return removed, err
+}
+
+// sealedUntil is before which moment entries may go that are older than keep: the last one that
+// is sealed stays.
+func sealedUntil(keep tollgate.Instant, trees audittree.Trees) tollgate.Instant {
+	return min(keep, audittree.PlaceTime(trees.Until()))
+}
+
 func (s *Sealer) trim(ctx context.Context, org string, keep tollgate.Instant) (removed int64, err error) {
 	before, err := s.Store.AuditTrees(ctx, org)
 	if err != nil || before.Last() == nil {
 		return 0, err
 	}
-	keep = min(keep, audittree.PlaceTime(before.Until())) // the last one that is sealed stays
+	keep = sealedUntil(keep, before)
 	stale, err := s.Store.OlderAudit(ctx, org, keep)
 	if err != nil || !stale {
 		return 0, err

@@ -28,7 +28,7 @@ type Line struct {
 	Format    string           `json:"format"`
 	Number    int64            `json:"number"`
 	Partition int              `json:"partition"`
-	Log       string           `json:"log"` // which log of each organization: "events"
+	Log       string           `json:"log"` // which log of each organization: "events" or "audit"
 	Pack      packs.Summary    `json:"pack"`
 	Ranges    []Range          `json:"ranges"` // in the order of organizations
 	SealedAt  tollgate.Instant `json:"sealed_at"`

@@ -56,7 +56,7 @@ func (s *Store) Pack(ctx context.Context, partition int, log string, keep tollga
 		return err
 	}
 	ctx = history.Within(ctx, now.ID)
-	slices.SortFunc(due, func(a, b eventlog.Due) int { return strings.Compare(a.Space.Org, b.Space.Org) })
+	due = slices.SortedFunc(slices.Values(due), func(a, b eventlog.Due) int { return strings.Compare(a.Space.Org, b.Space.Org) })
 	for made := true; made && err == nil; {
 		made, err = s.turn(ctx, partition, log, keep, due, now.ID)
 	}
@@ -178,9 +178,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, log string, d eventlog.
 	if err != nil || len(last) == 0 {
 		return err
 	}
-	from, _ := eventlog.PlaceOf(first[0])
-	to, _ := eventlog.PlaceOf(last[0])
-	c.entries += max(1, to-from+1)
+	c.entries += max(1, eventlog.NumberOf(last[0])-eventlog.NumberOf(first[0])+1)
 	at := tollgate.Instant(eventlog.Place(first[0].ID).Milli)
 	if len(c.stretches) == 0 || at < c.oldest {
 		c.oldest = at
@@ -283,12 +281,12 @@ func (p *sealing) add(r *Range, org string, m redis.XMessage) error {
 		return err
 	}
 	p.sums, p.bytes = append(p.sums, sha256.Sum256(text)), p.bytes+len(text)
-	if r.LastSequence, _ = eventlog.PlaceOf(m); r.Entries == 0 {
+	if r.LastSequence = eventlog.NumberOf(m); r.Entries == 0 {
 		r.First, r.FirstSequence = m.ID, r.LastSequence
 	}
 	r.Last = m.ID
 	r.Entries++
-	if made, ok := tollgate.IDTime(idOf(m)); ok {
+	if made, ok := tollgate.IDTime(eventlog.IDOf(m)); ok {
 		at := tollgate.At(made)
 		if r.Until = max(r.Until, at); r.From == 0 || at < r.From {
 			r.From = at
@@ -296,9 +294,6 @@ func (p *sealing) add(r *Range, org string, m redis.XMessage) error {
 	}
 	return nil
 }
-
-// idOf is the identifier of an entry.
-func idOf(m redis.XMessage) string { return rediskv.Text(m, "i") }
 
 // shelve puts the pack on the shelves, reads it back from there, and then puts its line there.
 func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) (*Line, error) {

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/packs"
 	"tollgate/rediskv/streams"
 )
@@ -149,6 +151,10 @@ func (s *Store) Find(ctx context.Context, k rediskv.Space, log, id string) (*red
 func (s *Store) rowOf(ctx context.Context, parts []part, id string) ([]byte, error) {
 	made, ok := tollgate.IDTime(id)
 	at := tollgate.At(made)
+	kind := "event"
+	if strings.HasPrefix(id, tollgate.PrefixAudit) {
+		kind = "audit_entry"
+	}
 	var damaged error
 	for _, p := range parts {
 		if !ok || at < p.From || at > p.Until {
@@ -160,7 +166,7 @@ func (s *Store) rowOf(ctx context.Context, parts []part, id string) ([]byte, err
 		for _, w := range []within{guess, {p, low, high}} {
 			row, err := s.findIn(ctx, w, id, at)
 			if isDamage(err) {
-				damaged = tollgate.Damage("event", id, err)
+				damaged = tollgate.Damage(kind, id, err)
 				continue
 			}
 			if row != nil || err != nil {
@@ -212,7 +218,7 @@ func (s *Store) findIn(ctx context.Context, w within, id string, at tollgate.Ins
 			if key < w.low || key > w.high || !bytes.Contains(text, []byte(id)) {
 				continue
 			}
-			if m, err := entryOf(text); err == nil && idOf(m) == id {
+			if m, err := entryOf(text); err == nil && eventlog.IDOf(m) == id {
 				return text, nil
 			}
 		}
@@ -228,15 +234,14 @@ func (s *Store) findIn(ctx context.Context, w within, id string, at tollgate.Ins
 func (s *Store) madeIn(ctx context.Context, w within, e *packs.Entry, n int) (tollgate.Instant, error) {
 	some, err := s.inFrame(ctx, w, e, n)
 	for _, m := range some {
-		if made, ok := tollgate.IDTime(idOf(m)); ok {
+		if made, ok := tollgate.IDTime(eventlog.IDOf(m)); ok {
 			return tollgate.At(made), err
 		}
 	}
 	return 0, err
 }
 
-// Row is what packs have of an event as JSON, by its identifier, and the line that has it; nil
-// where none does. It is asked by whoever runs the service.
+// Row is what packs have of an entry as JSON, by its identifier; nil where they do not. It is asked by whoever runs the service.
 func (s *Store) Row(ctx context.Context, id string) ([]byte, error) {
 	for p := range s.db.Partitions() {
 		m, err := s.manifest(ctx, p)
