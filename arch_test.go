@@ -64,10 +64,10 @@ var rooms = map[string]map[string][]string{
 		"streams":     {"", "frames", "peer", "record", "script"},
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
-		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
+		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "postings", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "bodies", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
 
-		"archive/logs":          {"", "eventlog", "history", "packs", "packs/shelf", "packs/shelves", "record", "script", "streams"},
+		"archive/logs":          {"", "eventlog", "history", "packs", "packs/shelf", "packs/shelves", "postings", "record", "script", "streams"},
 		"packs/shelves":         {"packs", "packs/shelf"},
 		"packs/shelf/s3":        {"packs/shelf"},
 		"packs/shelf/s3/s3test": {},

@@ -153,9 +153,16 @@ func (m *market) all(t *testing.T, q ledger.TransactionQuery) (ids []string) {
 func TestSearches(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
+	m.searched(t, 50, 0, func(int) {})
+}
+
+// searched makes so many payments twelve times, and after each time what then is to be done, and
+// compares what searches find from one of these steps on.
+func (m *market) searched(t *testing.T, payments, from int, then func(step int)) {
+	t.Helper()
 	first := m.Clock.Now()
 	for step := range 12 {
-		for range 50 {
+		for range payments {
 			m.pay(t)
 		}
 		if step%3 == 2 { // some payouts are posted before they have a reference, some are never
@@ -169,6 +176,9 @@ func TestSearches(t *testing.T) {
 		}
 		if step%5 != 1 && step%5 != 2 && step != 3 {
 			m.post(t)
+		}
+		if then(step); step < from {
+			continue
 		}
 		everything, _, more, err := m.Transactions(t.Context(), m.Caller, ledger.TransactionQuery{Limit: 1 << 20})
 		if must(t, err); more {
@@ -271,9 +281,9 @@ func TestPostingsMadeAgain(t *testing.T) {
 			t.Errorf("%s, and posted: %d are found, not %d: %s, %v", what, got, usual, state(), lists())
 		}
 	}
-	must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":3,"upto":3}`), 0).Err())
+	must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":4,"upto":3}`), 0).Err())
 	m.post(t)
-	if got := m.found(t, "usual"); got != usual || !strings.Contains(state(), `"form":3`) || !slices.Equal(lists(), whole) {
+	if got := m.found(t, "usual"); got != usual || !strings.Contains(state(), `"form":4`) || !slices.Equal(lists(), whole) {
 		t.Errorf("of a later release: %d are found, not %d: %s", got, usual, state())
 	}
 }

@@ -181,7 +181,7 @@ func writes(t *testing.T, name string) bool {
 }
 
 // resends are all scripts that write.
-var resends = slices.Concat(historyResends, keyringResends, auditResends, paymentResends, configResends, webhookResends, payoutResends, exportResends, logResends, postingResends, archiveResends, logsResends)
+var resends = slices.Concat(historyResends, keyringResends, auditResends, paymentResends, configResends, webhookResends, payoutResends, exportResends, logResends, postingResends, archiveResends, logsResends, coolResends)
 
 // must is for what stands beside the change.
 func must(t testing.TB, err error) {

@@ -132,9 +132,12 @@ func (w *Worker) sealAudit(ctx context.Context, p int) (int, error) {
 	return n, nil
 }
 
-// archivePayments moves payments of one partition to the archive.
+// archivePayments moves payments of one partition to the archive, and what searches find them by.
 func (w *Worker) archivePayments(ctx context.Context, p int) (int, error) {
 	n, err := w.Archive.Archive(ctx, p, w.ArchiveAfter)
+	if err == nil {
+		err = w.Store.CoolPostings(ctx, p, w.Store.Now().Add(-w.ArchiveAfter))
+	}
 	if err != nil {
 		return n, fmt.Errorf("archiving in partition %d: %w", p, err)
 	}

@@ -87,20 +87,25 @@ func (s *Store) Packed(ctx context.Context, k rediskv.Space, log string) (p *Pac
 
 // ReadPacked is Packed.
 func ReadPacked(ctx context.Context, db *rediskv.DB, k rediskv.Space, log string) (p *Packed, err error) {
-	key, text := PackedKey(k, log), ""
-	if err := db.Timed(ctx, "packed_log", func(ctx context.Context) (err error) {
-		text, err = db.Redis.Get(ctx, key).Result()
-		if errors.Is(err, redis.Nil) {
-			err = nil
-		}
-		return err
-	}); err != nil {
+	text, err := PackedText(ctx, db, k, log)
+	if err != nil {
 		return nil, err
 	}
-	if p, err = PackedOf(key, text); err != nil {
+	if p, err = PackedOf(PackedKey(k, log), text); err != nil {
 		return nil, unavailable(err)
 	}
 	return p, nil
+}
+
+// PackedText is what Redis has there, as it is.
+func PackedText(ctx context.Context, db *rediskv.DB, k rediskv.Space, log string) (text string, err error) {
+	err = db.Timed(ctx, "packed_log", func(ctx context.Context) (err error) {
+		if text, err = db.Redis.Get(ctx, PackedKey(k, log)).Result(); errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return err
+	})
+	return text, err
 }
 
 func unavailable(err error) error {

@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/postings"
 	"tollgate/rediskv/record"
 )
 
@@ -40,6 +41,9 @@ type Archive interface {
 // UseArchive says where payments are looked for that Redis does not have. Without an archive they
 // are not there, unless the manifest says that there is one which this process does not know.
 func (s *Store) UseArchive(a Archive) { s.archive = a }
+
+// UsePostings says where postings are read that Redis has no more.
+func (s *Store) UsePostings(a postings.Archive) { s.postings.UseArchive(a) }
 
 // Archived are the records of those payments that Redis does not have and an archive does,
 // by what their identifiers share; ids are identifiers of any of their parts.

@@ -88,6 +88,32 @@ func (s *Store) posted(ctx context.Context, orgs []string) (last []int64, states
 	return last, states, err
 }
 
+// CoolPostings moves postings of events of before a moment to the archive, if there is one
+// (postings.Store.Cool).
+func (s *Store) CoolPostings(ctx context.Context, partition int, before tollgate.Instant) error {
+	orgs, err := s.db.OrganizationsIn(ctx, partition)
+	if err != nil || len(orgs) == 0 {
+		return err
+	}
+	now, err := s.db.HistoryFor(ctx, orgs[0])
+	if err != nil || !now.Open {
+		return err
+	}
+	var spaces []rediskv.Space
+	var states []postings.State
+	for some := range slices.Chunk(orgs, rediskv.ReadTogether) {
+		_, of, err := s.posted(ctx, some)
+		if err != nil {
+			return err
+		}
+		states = append(states, of...)
+	}
+	for _, org := range orgs {
+		spaces = append(spaces, s.db.Space(org))
+	}
+	return s.postings.Cool(history.Within(ctx, now.ID), partition, spaces, states, before)
+}
+
 func (s *Store) postOrganization(ctx context.Context, org string, st postings.State, last int64) (posted int, err error) {
 	now, err := s.db.HistoryFor(ctx, org)
 	if err != nil || !now.Open {
@@ -130,7 +156,7 @@ func (s *Store) settlePayouts(ctx context.Context, k rediskv.Space, st postings.
 		return nil
 	}
 	c := rediskv.Caller{Organization: k.Org}
-	open, err := s.postings.Read(ctx, c, k, []postings.Value{{Field: postings.Open}}, false, 0, st.Upto, math.MaxInt32)
+	open, err := s.postings.Read(ctx, c, k, []postings.Value{{Field: postings.Open}}, false, st.Cold, st.Upto, math.MaxInt32)
 	if err != nil {
 		return err
 	}

@@ -129,6 +129,12 @@ func (f *Frame) From(id string) int {
 	})
 }
 
+// ID is the identifier of a row by its number, from 0.
+func (f *Frame) ID(i int) string {
+	id, _ := idOf(f.row(i))
+	return string(id)
+}
+
 // Rows are the identifiers and rows in their order; not to be changed.
 func (f *Frame) Rows() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {

@@ -38,9 +38,14 @@ func (s *Store) Has(ctx context.Context, k rediskv.Space, st State, wanted []Pos
 	parts := make([]int, len(wanted)) // the number of the list that each is read with
 	order := make([]int, len(wanted))
 	lists := make([]string, len(wanted))
+	cold, err := s.hasCold(ctx, k, st, wanted)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range wanted {
 		order[i], lists[i] = i, p.list(k, classOf(p.Number))
 	}
+	order = slices.DeleteFunc(order, func(i int) bool { return wanted[i].Number <= st.Cold })
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(lists[a], lists[b]), cmp.Compare(wanted[a].Number, wanted[b].Number))
 	})
@@ -72,9 +77,11 @@ func (s *Store) Has(ctx context.Context, k rediskv.Space, st State, wanted []Pos
 			}
 			spans[at] = made
 		}
-		there := false
-		part, _ := rest[parts[i]].(string)
-		p.each(part, func(q posting) { there = there || q.number == p.Number && q.types&p.Type != 0 })
+		there := cold[i]
+		if p.Number > st.Cold {
+			part, _ := rest[parts[i]].(string)
+			p.each(part, func(q posting) { there = there || q.number == p.Number && q.types&p.Type != 0 })
+		}
 		has = append(has, there && made.first <= p.At && p.At <= made.last)
 	}
 	return has, nil

@@ -87,14 +87,16 @@ func (st State) through(events []Transactions, upto int64) (next State, spans []
 		last = max(last, e.Last)
 	}
 	end(upto / spanEvents)
-	return State{Form: form, Upto: upto, First: int64(first), Last: int64(last), Settled: st.Settled}, appendSpan(spans, first, last)
+	next = st
+	next.Form, next.Upto, next.First, next.Last, next.text = max(st.Form, form), upto, int64(first), int64(last), ""
+	return next, appendSpan(spans, first, last)
 }
 
 // clearTogether is how many lists are removed at once.
 const clearTogether = 500
 
 type (
-	clearPostingsKeys struct{ Postings string }
+	clearPostingsKeys struct{ Postings, Packed string }
 	clearPostingsArgs struct {
 		Before string
 		Last   int
@@ -103,8 +105,8 @@ type (
 
 var scriptClearPostings = script.New[clearPostingsKeys, clearPostingsArgs](lua, "clear_postings")
 
-// Clear removes the lists that an organization may have up to an event, and then the
-// state. rediskv.ErrConflict: another worker was faster, and may have made new ones.
+// Clear removes the lists that an organization may have up to an event, what is said of
+// packs that have some, and then the state. rediskv.ErrConflict: another worker was faster, and may have made new ones.
 func (s *Store) Clear(ctx context.Context, k rediskv.Space, st State, upto int64) error {
 	keys := []string{timesKey(k)}
 	for class := range classOf(upto) + 1 {
@@ -121,7 +123,7 @@ func (s *Store) Clear(ctx context.Context, k rediskv.Space, st State, upto int64
 }
 
 func (s *Store) clear(ctx context.Context, k rediskv.Space, st State, keys []string, last int) error {
-	inv := scriptClearPostings.With(clearPostingsKeys{StateKey(k)}, clearPostingsArgs{st.text, last})
+	inv := scriptClearPostings.With(clearPostingsKeys{StateKey(k), PackedKey(k)}, clearPostingsArgs{st.text, last})
 	inv.Keys = append(inv.Keys, keys...)
 	_, _, err := s.db.Run(ctx, inv)
 	return err

@@ -43,7 +43,7 @@ var ErrRemade = errors.New("postings are made again")
 
 // Read returns for each value what comes behind the event bound, downwards if descending,
 // of the events up to upto. It looks at no more than most postings of the lists that a
-// value is in.
+// value is in. What is in the archive and what is in Redis are never read in one go.
 func (s *Store) Read(ctx context.Context, c rediskv.Caller, k rediskv.Space, values []Value, descending bool, bound, upto, most int64) ([]Found, error) {
 	grant, granted := c.Grant(k)
 	args := readPostingsArgs{GrantArgs: granted, Bound: bound, Most: most}
@@ -63,15 +63,31 @@ func (s *Store) Read(ctx context.Context, c rediskv.Caller, k rediskv.Space, val
 		return nil, err
 	}
 	text, _ := rest[0].(string)
-	if st := StateOf(k, text); !st.Usable() || st.Upto < upto {
+	st := StateOf(k, text)
+	if !st.Usable() || st.Upto < upto {
 		return nil, ErrRemade
+	}
+	if st.Cold > 0 && (descending && bound <= st.Cold+1 || !descending && bound < st.Cold) {
+		return s.readCold(ctx, k, st, values, descending, bound, min(upto, st.Cold), most)
 	}
 	found := make([]Found, len(values))
 	for i, reply := range rest[1:] {
 		parts, _ := reply.([]any)
 		found[i] = foundIn(values[i], parts, descending, bound, upto)
+		found[i].above(st.Cold, descending)
 	}
 	return found, nil
+}
+
+// above leaves out what is in the archive, which is read next.
+func (f *Found) above(cold int64, descending bool) {
+	if cold == 0 || !descending {
+		return
+	}
+	f.Events = slices.DeleteFunc(f.Events, func(e Event) bool { return e.Number <= cold })
+	if f.Reach <= cold+1 {
+		f.Reach, f.All = cold+1, false
+	}
 }
 
 // classesFrom are those that a walk comes through from an event on.

@@ -10,6 +10,10 @@
 // all but a payout's its reference. A payout is given one when it comes to an end. Until
 // then it is posted as open, and each search for a reference looks at it. What does
 // change, the status, has an index of its own (package ledger).
+//
+// With an archive, Redis has the lists of the latest events only. Those of earlier ones are
+// moved to packs as they are, up to State.Cold. A payout that is open then stays posted as
+// open for good, so that it is still found by what it is given later.
 package postings
 
 import (
@@ -22,7 +26,10 @@ import (
 var lua embed.FS
 
 // Store is that part of the state. It is safe for concurrent use.
-type Store struct{ db *rediskv.DB }
+type Store struct {
+	db      *rediskv.DB
+	archive Archive // nil: there is none
+}
 
 // New returns it on a database.
-func New(db *rediskv.DB) *Store { return &Store{db} }
+func New(db *rediskv.DB) *Store { return &Store{db: db} }

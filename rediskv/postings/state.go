@@ -18,6 +18,9 @@ import (
 // made again.
 const form = 2
 
+// formCold is that of a State with lists in an archive, of which earlier releases know nothing.
+const formCold = 3
+
 // State says how far an organization's transactions are posted.
 type State struct {
 	Form int   `json:"form"`
@@ -31,6 +34,10 @@ type State struct {
 	Stale bool `json:"stale,omitzero"`
 	// Settled counts how often postings were put between others or taken out.
 	Settled int64 `json:"settled,omitzero"`
+	// Cold is the last event whose postings are to be read in the archive, and Dropped the
+	// last one whose postings Redis certainly has no more.
+	Cold    int64 `json:"cold,omitzero"`
+	Dropped int64 `json:"dropped,omitzero"`
 
 	text string // as it was read
 }
@@ -79,7 +86,7 @@ func StateOf(k rediskv.Space, text string) (st State) {
 func (st *State) Usable() bool { return st.Upto > 0 && !st.Stale && !st.Foreign() }
 
 // Foreign says that the lists are of a later release, which alone goes on with them.
-func (st *State) Foreign() bool { return st.Form > form }
+func (st *State) Foreign() bool { return st.Form > formCold }
 
 // Between are the first and the last event, up to State.Upto, that may have a transaction
 // which was made after one moment and before another (0: any); none if first > last.

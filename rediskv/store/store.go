@@ -17,6 +17,7 @@ import (
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/payouts"
+	"tollgate/rediskv/postings"
 	"tollgate/rediskv/provision"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/sandbox"
@@ -127,9 +128,16 @@ func (s *Store) UseArchive(a ledger.Archive) {
 	}
 }
 
-// UseLogs has entries of logs looked for in packs that Redis does not have. The archive of
-// payments, if it is used as well, has tickets that say which events these have.
-func (s *Store) UseLogs(a eventlog.Archive) {
+// LogArchive has what packs of logs have, and of posting lists.
+type LogArchive interface {
+	eventlog.Archive
+	postings.Archive
+}
+
+// UseLogs has entries of logs and postings looked for in packs that Redis does not have. The
+// archive of payments, if it is used as well, has tickets that say which events these have.
+func (s *Store) UseLogs(a LogArchive) {
+	s.ledgerRoom.UsePostings(a)
 	s.eventlogRoom.UseArchive(a, func(ctx context.Context, k rediskv.Space, id string) (string, error) {
 		r, err := s.ledgerRoom.ArchivedPayment(ctx, k, id)
 		if rediskv.IsDamage(err) {

@@ -144,6 +144,9 @@ func (y *years) passed(ctx context.Context, since time.Duration) error {
 			if _, err := y.store.TrimEvents(ctx, p, y.store.Now().Add(-keptEvents)); err != nil {
 				return err
 			}
+			if err := y.store.CoolPostings(ctx, p, y.store.Now().Add(-worker.DefaultArchiveAfter)); err != nil {
+				return err
+			}
 		}
 	}
 	if n := int(since / year); n > y.year && y.span-since > day { // it begins at midnight, and ends now

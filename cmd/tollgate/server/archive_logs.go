@@ -9,6 +9,7 @@ import (
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/postings"
 	"tollgate/rediskv/store"
 )
 
@@ -33,7 +34,7 @@ func logStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, a
 		packs, entries, bytes int64
 		from, until           tollgate.Instant
 	}
-	var events, audit total
+	var events, audit, finds total
 	for p := range s.Partitions() {
 		lines, err := from.logs.Manifest(ctx, p)
 		if err != nil {
@@ -41,8 +42,11 @@ func logStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, a
 		}
 		for _, l := range lines {
 			t := &events
-			if l.Log == eventlog.LogAudit {
+			switch l.Log {
+			case eventlog.LogAudit:
 				t = &audit
+			case postings.LogPostings:
+				t = &finds
 			}
 			t.packs, t.entries, t.bytes = t.packs+1, t.entries+l.Pack.Rows, t.bytes+l.Pack.Size
 			if t.until = max(t.until, l.Until()); t.from == 0 || l.From() < t.from {
@@ -58,7 +62,7 @@ func logStatus(ctx context.Context, a *cli.App, s *store.Store, from archived, a
 	for _, one := range []struct {
 		total
 		all, each string
-	}{{events, "events", "an event"}, {audit, "audit entries", "an entry"}} {
+	}{{events, "events", "an event"}, {audit, "audit entries", "an entry"}, {finds, "rows of posting lists", "a row"}} {
 		if one.packs > 0 {
 			text += fmt.Sprintf("%d %s in %d packs, %d bytes (%d %s), from %s until %s\n", one.entries, one.all, one.packs, one.bytes, one.bytes/max(one.entries, 1), one.each, one.from, one.until)
 		}

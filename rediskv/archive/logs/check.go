@@ -10,6 +10,7 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/packs/shelves"
+	"tollgate/rediskv/postings"
 	"tollgate/rediskv/streams"
 )
 
@@ -53,7 +54,8 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		entries := int64(0)
 		for _, r := range l.Ranges {
 			name := nameOf(l.Log, r.Organization)
-			if before := ends[name]; before.Last != "" && (!streams.Less(before.Last, r.First) || before.LastSequence > 0 && r.FirstSequence > 0 && r.FirstSequence != before.LastSequence+1) {
+			anew := l.Log == postings.LogPostings && r.FirstSequence == 1 // they were made again
+			if before := ends[name]; before.Last != "" && !anew && (!streams.Less(before.Last, r.First) || before.LastSequence > 0 && r.FirstSequence > 0 && r.FirstSequence != before.LastSequence+1) {
 				say(shelves.Wrong{Message: fmt.Sprintf("its range of the %s of %s begins with number %d at %s, and the one before ends with number %d at %s", l.Log, r.Organization, r.FirstSequence, r.First, before.LastSequence, before.Last)}, l.Name())
 			}
 			ends[name] = r
@@ -106,6 +108,9 @@ func (s *Store) bounds(ctx context.Context, partition int, m *manifest, found fu
 		parts := m.of[name]
 		last := parts[len(parts)-1]
 		k := s.db.Space(last.Organization)
+		if last.line.Log == postings.LogPostings {
+			parts = m.newest(k.Org)
+		}
 		is, err := eventlog.ReadPacked(ctx, s.db, k, last.line.Log)
 		if err != nil && rediskv.Away(err) {
 			return err
@@ -114,7 +119,7 @@ func (s *Store) bounds(ctx context.Context, partition int, m *manifest, found fu
 		for _, p := range parts {
 			want.Until, want.Entries = max(want.Until, p.Until), want.Entries+p.Entries
 		}
-		if err == nil && is != nil && *is == *want {
+		if err == nil && (is != nil && *is == *want || is == nil && last.line.Log == postings.LogPostings) {
 			continue
 		}
 		if now, err := s.manifest(ctx, partition); err != nil || now.last() != m.last() {

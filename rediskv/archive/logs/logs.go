@@ -1,5 +1,5 @@
 // Package logs puts entries of logs into packs (package packs) before they are trimmed, and
-// reads them there. Redis keeps a manifest for each partition, apart from that of payments: a
+// reads them there. Posting lists go the same way, as ranges of events. Redis keeps a manifest for each partition, apart from that of payments: a
 // hash with n, the number of its last line, and each line by its number. Beside it stands, by
 // organization, what packs have of its log (eventlog.Packed), which bounds what may be trimmed.
 //
