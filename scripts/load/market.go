@@ -18,6 +18,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/store"
 )
@@ -96,6 +97,7 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 		}
 		m.archive = archive.New(m.store.DB, archive.Options{Shelves: []shelf.Shelf{on}, Scratch: m.archiveDir})
 		m.store.UseArchive(m.archive)
+		m.store.UseLogs(logs.New(m.store.DB, logs.Options{Shelves: []shelf.Shelf{on}, Scratch: m.archiveDir}))
 	}
 	// Tokens keep to real time.
 	m.service, err = service.New(ctx, m.store, service.Options{

@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -22,8 +24,11 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/sandbox"
+	"tollgate/handlers/keyring"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/loop"
+	"tollgate/handlers/worker/sealing"
 	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/checks"
@@ -34,7 +39,7 @@ import (
 const (
 	day  = 24 * time.Hour
 	year = 365 * day
-	// month is how often the clock waits for the worker, and events are trimmed.
+	// month is how often the clock waits for the worker, and logs are trimmed.
 	month = 30 * day
 	// keptEvents is for how long they are kept.
 	keptEvents = 30 * day
@@ -140,7 +145,17 @@ func (y *years) passed(ctx context.Context, since time.Duration) error {
 		if err := y.settle(ctx); err != nil { // days pass faster than payouts are made
 			return err
 		}
+		sealer, err := y.sealer()
+		if err != nil {
+			return err
+		}
 		for p := range y.store.Partitions() {
+			if _, err := sealer.Partition(ctx, p); err != nil {
+				return err
+			}
+			if _, err := sealer.Trim(ctx, p, y.store.Now().Add(-worker.DefaultArchiveAfter)); err != nil {
+				return err
+			}
 			if _, err := y.store.TrimEvents(ctx, p, y.store.Now().Add(-keptEvents)); err != nil {
 				return err
 			}
@@ -158,6 +173,18 @@ func (y *years) passed(ctx context.Context, since time.Duration) error {
 		return err
 	}
 	return nil
+}
+
+// sealer seals the audit record, and puts what is old of it into packs.
+func (y *years) sealer() (*sealing.Sealer, error) {
+	ring, err := keyring.New(keyring.Config{Store: y.store, Vault: y.service.Vault, Entropy: rand.Reader, Clock: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	return sealing.New(sealing.Config{
+		Common:  loop.Common{Store: y.store, Clock: y.clock.Now, Wall: y.clock.Now, Log: slog.New(slog.DiscardHandler), Observer: loop.Unobserved{}},
+		Keyring: ring,
+	}), nil
 }
 
 func (y *years) created(id string) {
