@@ -74,7 +74,7 @@ func (s *Store) DueOf(ctx context.Context, k rediskv.Space, st State, before tol
 		}
 		d.Last = max(d.Last, first)
 	}
-	if d.Upto <= st.Cold {
+	if d.Upto <= st.Cold || d.First == 0 { // nothing has been posted
 		d.Upto = 0
 	}
 	return d, nil
@@ -87,6 +87,9 @@ type (
 
 var scriptReadLists = script.NewRead[readListsKeys, readListsArgs](lua, "read_lists")
 
+// coolTogether is how many lists are read or changed by one script, which others wait for.
+const coolTogether = 100
+
 // Classes are those that the events behind one are in, up to what is due.
 func (d *Due) Classes(after int64) (first, last int) { return classOf(after + 1), classOf(d.Upto) }
 
@@ -94,7 +97,7 @@ func (d *Due) Classes(after int64) (first, last int) { return classOf(after + 1)
 // behind one that are due.
 func (d *Due) Lists(ctx context.Context, class int, from, after int64) (parts []string, err error) {
 	inv := scriptReadLists.With(readListsKeys{StateKey(d.Space)}, readListsArgs{after, d.Upto})
-	for list := from; list < min(from+clearTogether, listsIn(class)); list++ {
+	for list := from; list < min(from+coolTogether, listsIn(class)); list++ {
 		inv.Keys = append(inv.Keys, listKey(d.Space, class, list))
 	}
 	if len(inv.Keys) == 1 {
@@ -109,7 +112,8 @@ func (d *Due) Lists(ctx context.Context, class int, from, after int64) (parts []
 }
 
 // Still reports whether nothing was put between what is due, or taken out of it, since it was
-// looked for. If not, it may not have been read as it was at any moment.
+// looked for, and the lists were not made again. If not, it may not have been read as it was at
+// any moment.
 func (d *Due) Still(ctx context.Context) (bool, error) {
 	st, err := d.s.State(ctx, d.Space)
 	return st.Usable() && st.Settled == d.settled, err
@@ -179,7 +183,7 @@ func (s *Store) cooled(ctx context.Context, k rediskv.Space, st State) (State, e
 		return st, err
 	}
 	for class := classOf(st.Dropped + 1); class <= classOf(st.Cold); class++ {
-		for list := int64(0); list < listsIn(class); list += clearTogether {
+		for list := int64(0); list < listsIn(class); list += coolTogether {
 			if err := s.drop(ctx, k, class, list, st.Cold); err != nil {
 				return st, err
 			}
@@ -227,7 +231,7 @@ var scriptDropPostings = script.New[dropPostingsKeys, dropPostingsArgs](lua, "dr
 
 func (s *Store) drop(ctx context.Context, k rediskv.Space, class int, from, upto int64) error {
 	inv := scriptDropPostings.With(dropPostingsKeys{StateKey(k)}, dropPostingsArgs{upto})
-	for list := from; list < min(from+clearTogether, listsIn(class)); list++ {
+	for list := from; list < min(from+coolTogether, listsIn(class)); list++ {
 		inv.Keys = append(inv.Keys, listKey(k, class, list))
 	}
 	_, _, err := s.db.Run(ctx, inv)

@@ -159,6 +159,11 @@ func (s *Store) packPostings(ctx context.Context, partition int, due []postings.
 	if err != nil {
 		return 0, fmt.Errorf("archive of postings: %w", err)
 	}
+	for i := range due[:n] {
+		if still, err := due[i].Still(ctx); err != nil || !still {
+			return 0, err
+		}
+	}
 	if err := s.add(ctx, l, p); err != nil {
 		return 0, err
 	}
