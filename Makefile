@@ -246,7 +246,7 @@ bench-bytes: ## what a captured payment with one delivery takes up in Redis, by 
 
 bench-archive: ## what it costs to move a payment to the archive and to read it there, and its bytes; needs redis-server
 	GOGC=400 TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^Benchmark(Archive|CreateWhileArchiving)$$' -benchtime $(or $(PAYMENTS),20000)x ./rediskv
-	TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^BenchmarkRead(Archived|FromABucket)$$' -benchtime 300x ./rediskv
+	TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^Benchmark(ReadArchived|ReadFromABucket|SearchABucket)$$' -benchtime 300x ./rediskv
 
 archive-kills: ## kills a worker that archives, COUNT times (1000), at any moment; needs redis-server
 	TOLLGATE_TEST_FAULTS_COUNT=$(or $(COUNT),1000) TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 2h -run '^TestArchiveKilled$$' -v ./rediskv

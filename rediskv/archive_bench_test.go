@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs/shelf/s3/s3test"
 	"tollgate/rediskv/redistest"
@@ -144,6 +146,46 @@ func BenchmarkReadFromABucket(b *testing.B) {
 				percentiles(b, took)
 			})
 		}
+	}
+}
+
+// BenchmarkSearchABucket searches for a payee whom nobody has paid, which reads all packs of
+// posting lists, of a bucket that takes 30 ms to answer: by an instance that has just started, and
+// by one that has searched before.
+func BenchmarkSearchABucket(b *testing.B) {
+	bucket := s3test.New(b)
+	f := newFixtureAt(b, redistest.Single(b).URL)
+	a := f.packing(b, logs.Options{}, bucket.At(""))
+	const packs = 60 // of five years
+	for range packs {
+		for range 520 {
+			f.Pay(b, eur(100), tollgate.CaptureAutomatic)
+		}
+		f.post(b)
+		f.cool(b)
+	}
+	if _, c := a.findings(b, false); c.Packs < packs-2 {
+		b.Fatalf("%+v", c)
+	}
+	bucket.Fail(func(w http.ResponseWriter, r *http.Request, right http.Handler) {
+		time.Sleep(30 * time.Millisecond)
+		right.ServeHTTP(w, r)
+	})
+	for _, when := range []string{"started", "running"} {
+		b.Run(when, func(b *testing.B) {
+			took := make([]time.Duration, 0, b.N)
+			for n := 0; b.Loop(); n++ {
+				if when == "started" {
+					f.UseLogs(logs.New(f.DB, a.logs.Options))
+				}
+				start := time.Now()
+				rows, _, more, err := f.Transactions(b.Context(), f.Caller, ledger.TransactionQuery{Payee: "p" + strconv.Itoa(n) + ".example", Limit: 20})
+				if took = append(took, time.Since(start)); err != nil || more || len(rows) > 0 {
+					b.Fatal(rows, more, err)
+				}
+			}
+			percentiles(b, took)
+		})
 	}
 }
 
