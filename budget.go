@@ -33,12 +33,6 @@ type frequencyForm struct {
 	Unknown  map[string]jsontext.Value `json:",embed"`
 }
 
-// The reasons of limits that are used up.
-const (
-	ReasonBudgetExhausted   Reason = "budget_exhausted"
-	ReasonFrequencyExceeded Reason = "frequency_exceeded"
-)
-
 // limit is a budget, or without a currency a frequency.
 type limit struct {
 	monthly  bool

@@ -62,7 +62,7 @@ func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision,
 	}
 	p := &Payment{
 		Object: "payment", ID: id, CreatedAt: o.At, UpdatedAt: o.At,
-		MerchantAccountID: n.MerchantAccountID, Amount: n.Amount, Currency: n.Amount.Currency, Payee: n.Payee,
+		MerchantAccountID: n.MerchantAccountID, Amount: n.Amount, Currency: n.Amount.Currency, Payee: KeptPayee(n.Payee),
 		CaptureMethod: n.CaptureMethod, CaptureBefore: o.At + Instant(n.CaptureWindowHours)*3_600_000,
 		TicketID: TicketOf(id), Numbers: given,
 		Reference: n.Reference, Description: n.Description, Metadata: n.Metadata,

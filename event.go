@@ -114,7 +114,7 @@ type PaymentEventData struct {
 	MerchantAccountID  string            `json:"merchant_account_id"`
 	Amount             Money             `json:"amount"` // of the capture in payment.captured, of the refund in payment.refunded, else of the payment
 	Currency           Currency          `json:"currency"`
-	Payee              string            `json:"payee"`
+	Payee              KeptPayee         `json:"payee"`
 	Status             PaymentStatus     `json:"status"`
 	AmountCaptured     Money             `json:"amount_captured"`
 	AmountCapturable   Money             `json:"amount_capturable"`

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"golang.org/x/net/idna"
 )
 
@@ -46,6 +48,20 @@ func (p Payee) counted() string {
 	default:
 		return p.host
 	}
+}
+
+// KeptPayee is a payee as it is kept: the text of one, or nothing once that was erased, which
+// is null in JSON.
+type KeptPayee string
+
+// MarshalJSON prints null for no payee.
+func (p KeptPayee) MarshalJSON() ([]byte, error) { return orNull(string(p)) }
+
+func orNull(text string) ([]byte, error) {
+	if text == "" {
+		return []byte("null"), nil
+	}
+	return jsontext.AppendQuote(nil, text)
 }
 
 // ParsePayee reads a payee of 1 to 255 printable ASCII characters. It is one of
@@ -278,9 +294,7 @@ func canonicalHost(s string) (host string, ip, ok bool) {
 
 // canonicalIP refuses what names an address of another family, or one only on
 // this machine.
-func canonicalIP(addr netip.Addr) (string, bool) {
-	return addr.String(), !addr.Is4In6() && addr.Zone() == ""
-}
+func canonicalIP(a netip.Addr) (string, bool) { return a.String(), !a.Is4In6() && a.Zone() == "" }
 
 func unbracketed(s string) string {
 	if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {

@@ -81,9 +81,7 @@ func (p *payeePatterns) allow(payee Payee) bool {
 		(payee.kind == payeeHost || payee.kind == payeeURL) && p.below(payee)
 }
 
-func (p *payeePatterns) ofUsers(payee Payee) bool {
-	return payee.kind == payeeUser && p.users[payee.host]
-}
+func (p *payeePatterns) ofUsers(of Payee) bool { return of.kind == payeeUser && p.users[of.host] }
 
 // below compares whole labels: a suffix begins with a dot.
 func (p *payeePatterns) below(payee Payee) bool {

@@ -52,7 +52,7 @@ type Payment struct {
 	Status             PaymentStatus     `json:"status" hash:"st,changes"`
 	Amount             Money             `json:"amount" hash:"amt"`
 	Currency           Currency          `json:"currency" hash:"cur"`
-	Payee              string            `json:"payee" hash:"payee"`
+	Payee              KeptPayee         `json:"payee" hash:"payee,optional"`
 	AmountCapturable   Money             `json:"amount_capturable" hash:"capb,changes"`
 	AmountCaptured     Money             `json:"amount_captured" hash:"capd,changes"`
 	AmountReleased     Money             `json:"amount_released" hash:"reld,changes"`
@@ -83,6 +83,8 @@ type Payment struct {
 	// Numbers is how many have been given to what belongs to the payment: 0 where each has
 	// an identifier of its own.
 	Numbers int `json:"-" hash:"num,changes,optional"`
+	// ErasedAt is the ticket's: since when payee, reference, description and metadata are erased.
+	ErasedAt Instant `json:"-" hash:"era,optional"`
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
 	// Counters are those that the payment was counted in: use0, use1, …

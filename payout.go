@@ -84,9 +84,7 @@ func (p *Payout) Amount() Money {
 }
 
 // count is how many captures it pays.
-func (p *Payout) count() int64 {
-	return p.sum(func(g PayoutGroup) int64 { return g.Count }).Minor
-}
+func (p *Payout) count() int64 { return p.sum(func(g PayoutGroup) int64 { return g.Count }).Minor }
 
 func (p *Payout) sum(of func(PayoutGroup) int64) Money {
 	m := Money{Currency: p.Currency}
@@ -117,9 +115,7 @@ func PayoutOf(org, account string, c Currency, d Date, groups ...PayoutGroup) st
 }
 
 // PayoutTransactionOf is the id of a payout's own transaction.
-func PayoutTransactionOf(payout string) string {
-	return PrefixTransaction + payout[len(PrefixPayout):]
-}
+func PayoutTransactionOf(payout string) string { return PrefixTransaction + payout[len(PrefixPayout):] }
 
 // PlanPayouts says which payouts an account is due once the sales days up to
 // closed are over: one for each currency and date on which something is due,

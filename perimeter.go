@@ -26,12 +26,7 @@ const (
 type Reason string
 
 // MarshalJSON prints null for no reason.
-func (r Reason) MarshalJSON() ([]byte, error) {
-	if r == "" {
-		return []byte("null"), nil
-	}
-	return []byte(`"` + string(r) + `"`), nil
-}
+func (r Reason) MarshalJSON() ([]byte, error) { return orNull(string(r)) }
 
 // The reasons, in the order in which constraints are checked.
 const (
@@ -44,6 +39,8 @@ const (
 	ReasonOutsideSchedule       Reason = "outside_schedule"
 	ReasonBudgetCurrencyMissing Reason = "budget_currency_missing"
 	ReasonAmountNeedsReview     Reason = "amount_needs_review"
+	ReasonBudgetExhausted       Reason = "budget_exhausted" // of a limit that is used up
+	ReasonFrequencyExceeded     Reason = "frequency_exceeded"
 )
 
 // PerimeterDecision is the decision of one version of a perimeter.
@@ -249,9 +246,7 @@ func (p *Perimeter) denial(amount Money, payee Payee, now time.Time) Reason {
 
 // restricts reports whether a list of what is allowed has a meaning: one that is
 // there, or in an earlier release one that is not empty.
-func (c *constraints) restricts(present bool, length int) bool {
-	return length > 0 || c.strict && present
-}
+func (c *constraints) restricts(present bool, n int) bool { return n > 0 || c.strict && present }
 
 func (m Money) cmp(limit *decimal.Big) int {
 	return decimal.New(m.Minor, m.Currency.Exponent()).Cmp(limit)

@@ -66,6 +66,9 @@ func (p *Payment) Refund(r RefundRequest, at Instant) (Transition, error) {
 	}
 	refused := &Error{Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
 	switch {
+	case p.ErasedAt != 0: // its rules may ask for the payee
+		refused.Code, refused.Message = CodePaymentStateInvalid, "This payment cannot be refunded: whom it was for was erased."
+		return next, refused
 	case p.Refunds >= MaxRefunds:
 		refused.Code, refused.Message = CodeRefundLimitReached, fmt.Sprintf("A payment can be refunded at most %d times.", MaxRefunds)
 		return next, refused
@@ -117,9 +120,7 @@ func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundReq
 }
 
 // Budgeted reports whether a budget counted the payment.
-func (p *Payment) Budgeted() bool {
-	return slices.ContainsFunc(p.Counters, CountsMoney)
-}
+func (p *Payment) Budgeted() bool { return slices.ContainsFunc(p.Counters, CountsMoney) }
 
 // Return is what the change gives back to one of the payment's counters. The end
 // of a payment returns what it has consumed and not captured, whatever ended it: a

@@ -28,10 +28,10 @@ type TicketLine struct {
 
 // EvaluationInput is the exact input of an evaluation.
 type EvaluationInput struct {
-	Amount       Money    `json:"amount"`
-	Currency     Currency `json:"currency"`
-	Payee        string   `json:"payee"`
-	CaptureIndex uint32   `json:"capture_index"`
+	Amount       Money     `json:"amount"`
+	Currency     Currency  `json:"currency"`
+	Payee        KeptPayee `json:"payee"`
+	CaptureIndex uint32    `json:"capture_index"`
 }
 
 // UnmarshalJSONFrom gives the amounts their currency.
@@ -54,7 +54,7 @@ type Evaluation struct {
 
 // Pricing is what the rules saw.
 func (e *Evaluation) Pricing() PricingInput {
-	return PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex, Refund: e.Kind == EvaluationRefund}
+	return PricingInput{Amount: e.Input.Amount, Payee: string(e.Input.Payee), CaptureIndex: e.Input.CaptureIndex, Refund: e.Kind == EvaluationRefund}
 }
 
 // Ticket is the account of a payment's fees (spec §2) and the JSON of it. A
@@ -67,13 +67,14 @@ type Ticket struct {
 	MerchantAccountID string            `json:"merchant_account_id"`
 	Amount            Money             `json:"amount"`
 	Currency          Currency          `json:"currency"`
-	Payee             string            `json:"payee"`
+	Payee             KeptPayee         `json:"payee"`
 	Lines             []TicketLine      `json:"lines"` // the authorization's, from the first capture on those of all captures and refunds
 	Total             Money             `json:"total"`
 	Decision          Decision          `json:"decision"`
 	Perimeter         PerimeterDecision `json:"perimeter"`
 	Evaluations       []Evaluation      `json:"evaluations"`
 	EventIDs          []string          `json:"event_ids"`
+	ErasedAt          Instant           `json:"erased_at" pack:"2" csv:"-"` // null while nothing of it is
 }
 
 // UnmarshalJSONFrom gives the amounts their currency.
@@ -96,7 +97,7 @@ func NewTicket(p *Payment) *Ticket {
 func (t *Ticket) Evaluate(kind EvaluationKind, in PricingInput, rules []RuleRef, lines []FeeLine, eventID string, at Instant) {
 	e := Evaluation{
 		Number: len(t.Evaluations) + 1, Kind: kind, Rules: rules, EventID: eventID, At: at,
-		Input:       EvaluationInput{in.Amount, in.Amount.Currency, in.Payee, in.CaptureIndex},
+		Input:       EvaluationInput{in.Amount, in.Amount.Currency, KeptPayee(in.Payee), in.CaptureIndex},
 		LinesSHA256: LinesSHA256(lines),
 	}
 	if kind == EvaluationCapture && !t.captured() {

@@ -1,8 +1,6 @@
 package tollgate
 
-import (
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // TransactionType says what moved (interface §3).
 type TransactionType string
@@ -79,7 +77,7 @@ func newTransaction(id string, t TransactionType, status string, p *Payment, cap
 		Object: "transaction", ID: id, CreatedAt: at, Type: t, Status: status,
 		PaymentID: optional(p.ID), CaptureID: optional(captureID), TicketID: optional(p.TicketID),
 		MerchantAccountID: p.MerchantAccountID, Amount: amount, Currency: p.Currency,
-		Payee: optional(p.Payee), Reference: p.Reference, UpdatedAt: at,
+		Payee: optional(string(p.Payee)), Reference: p.Reference, UpdatedAt: at,
 	}
 }
 

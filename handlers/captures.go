@@ -70,7 +70,7 @@ func (s *Server) newCapture(c *call, r captureRequest, a *accounts.Account, p *t
 	if _, _, err := tried.Capture(amount, r.Final, tollgate.At(now)); err != nil {
 		return nil, err
 	}
-	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: uint32(p.Captures) + 1})
+	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: string(p.Payee), CaptureIndex: uint32(p.Captures) + 1})
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,11 @@ func tagOf(t *tollgate.Ticket) string {
 	if len(t.EventIDs) == 0 {
 		return ""
 	}
-	return `"` + bodies.Version + "-" + t.EventIDs[len(t.EventIDs)-1] + `"`
+	tag := bodies.Version + "-" + t.EventIDs[len(t.EventIDs)-1]
+	if t.ErasedAt != 0 { // of which no event tells
+		tag += "-erased"
+	}
+	return `"` + tag + `"`
 }
 
 // payment reads the payment that a path names, if the grant reaches it.

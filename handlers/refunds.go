@@ -64,7 +64,7 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 	if request.Restore, err = s.restores(c, a, p); err != nil {
 		return nil, err
 	}
-	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: request.Amount, Payee: p.Payee, Refund: true})
+	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: request.Amount, Payee: string(p.Payee), Refund: true})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 func (f *fixture) spendEarlier(t *testing.T, key string, amount tollgate.Money, payee string) *tollgate.Payment {
 	t.Helper()
 	ch, ans := f.Draft(t, f.MerchantAccount(t), amount, payee, tollgate.CaptureManual)
-	ch.Payment.Payee, ch.Payment.Counters = payee, nil
+	ch.Payment.Payee, ch.Payment.Counters = tollgate.KeptPayee(payee), nil
 	for i := range ch.Transactions {
 		if ch.Transactions[i].Payee != nil {
 			ch.Transactions[i].Payee = &payee

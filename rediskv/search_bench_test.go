@@ -49,9 +49,9 @@ func loadedMarket(b *testing.B) *searched {
 	must(b, err)
 	count := map[string]int{}
 	for _, p := range rows {
-		count[p.Payee]++
+		count[string(p.Payee)]++
 	}
-	slices.SortStableFunc(rows, func(x, y tollgate.Payment) int { return cmp.Compare(count[x.Payee], count[y.Payee]) })
+	slices.SortStableFunc(rows, func(x, y tollgate.Payment) int { return cmp.Compare(count[string(x.Payee)], count[string(y.Payee)]) })
 	s.rare, s.frequent = &rows[0], &rows[len(rows)-1]
 	return s
 }
@@ -70,8 +70,8 @@ func BenchmarkSearches(b *testing.B) {
 		return *p.Reference
 	}
 	for name, q := range map[string]ledger.TransactionQuery{
-		"payee/frequent":           {Payee: s.frequent.Payee},
-		"payee/rare":               {Payee: s.rare.Payee},
+		"payee/frequent":           {Payee: string(s.frequent.Payee)},
+		"payee/rare":               {Payee: string(s.rare.Payee)},
 		"payee/none":               {Payee: "nobody.example"},
 		"reference":                {Reference: reference(s.rare)},
 		"currency":                 {Currency: "EUR"},
@@ -79,14 +79,14 @@ func BenchmarkSearches(b *testing.B) {
 		"status":                   {Statuses: []string{"expired"}},
 		"dates/old":                {CreatedBefore: end.Add(-25 * 24 * time.Hour)},
 		"dates/week":               {CreatedAfter: end.Add(-20 * 24 * time.Hour), CreatedBefore: end.Add(-13 * 24 * time.Hour)},
-		"payee+currency":           {Payee: s.frequent.Payee, Currency: "EUR"},
-		"payee+currency/none":      {Payee: s.frequent.Payee, Currency: "CLF"},
-		"payee+status":             {Payee: s.frequent.Payee, Statuses: []string{"expired"}},
-		"payee/rare+status":        {Payee: s.rare.Payee, Statuses: []string{"captured"}},
-		"payee+reference/disjoint": {Payee: s.frequent.Payee, Reference: reference(s.rare)},
+		"payee+currency":           {Payee: string(s.frequent.Payee), Currency: "EUR"},
+		"payee+currency/none":      {Payee: string(s.frequent.Payee), Currency: "CLF"},
+		"payee+status":             {Payee: string(s.frequent.Payee), Statuses: []string{"expired"}},
+		"payee/rare+status":        {Payee: string(s.rare.Payee), Statuses: []string{"captured"}},
+		"payee+reference/disjoint": {Payee: string(s.frequent.Payee), Reference: reference(s.rare)},
 		"currency+status":          {Currency: "EUR", Statuses: []string{"canceled"}},
 		"currency+dates":           {Currency: "EUR", CreatedBefore: end.Add(-25 * 24 * time.Hour)},
-		"payee+status+dates":       {Payee: s.frequent.Payee, Statuses: []string{"captured"}, CreatedBefore: end.Add(-10 * 24 * time.Hour)},
+		"payee+status+dates":       {Payee: string(s.frequent.Payee), Statuses: []string{"captured"}, CreatedBefore: end.Add(-10 * 24 * time.Hour)},
 	} {
 		q.Limit, q.Descending = 20, true
 		b.Run(name, func(b *testing.B) { s.measure(b, q) })

@@ -30,6 +30,7 @@ var without = []struct{ key, why string }{
 	{`organizations`, "a list; check compares it with the organizations, both ways"},
 	{`changed`, "tells instances to read again; each reads everything again at times"},
 	{`archive(:logs)?`, "each line of the manifest has a checksum, and how many there are is compared with their number"},
+	{`archive:erased`, "counts erasures, so that who has read before them is too late; any change of it does that"},
 	{`check|checking`, "how far a walk of check is; any other place is the beginning, and it expires"},
 	// Of an organization.
 	{`org_X:seq`, "counters; check compares them with the ends of the logs"},
@@ -40,6 +41,8 @@ var without = []struct{ key, why string }{
 	{`org_X:ma_\w+:(payable|refunds)`, "sums of scripts; check adds them up again, and so does each payout before it is paid"},
 	{`org_X:use:.*`, "counters of scripts; check adds them up again"},
 	{`org_X:(events|audit):segments`, "names segments of a log; check compares it with them, both ways"},
+	{`org_X:(events|audit):rewritten`, "counts how often entries were written anew, so that who has read before is too late; any change of it does that"},
+	{`org_X:erasing`, "which payments are being erased; it goes with the run that does it, or with the next one"},
 	{`org_X:webhooks`, "what the fan-out knows of the endpoints; check compares it with them"},
 	{`org_X:we_\w+:(queue|leases|targets|open|dlv)`, "queues and a list; check compares them with the deliveries, both ways"},
 	{`org_X:(exports(:.*)?)`, "lists of exports and the room that they take; check compares them with the exports"},

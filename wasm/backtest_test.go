@@ -46,9 +46,9 @@ func pastTickets(t testing.TB, e *wasm.Engine, n int) []*tollgate.Ticket {
 			}
 			ticket.Evaluate(kind, in, refs, lines, "evt_1", tollgate.Instant(0))
 		}
-		evaluate(tollgate.EvaluationAuthorization, tollgate.PricingInput{Amount: amount, Payee: ticket.Payee})
+		evaluate(tollgate.EvaluationAuthorization, tollgate.PricingInput{Amount: amount, Payee: string(ticket.Payee)})
 		part := tollgate.Money{Minor: 1 + r.Int64N(minor), Currency: amount.Currency}
-		evaluate(tollgate.EvaluationCapture, tollgate.PricingInput{Amount: part, Payee: ticket.Payee, CaptureIndex: 1})
+		evaluate(tollgate.EvaluationCapture, tollgate.PricingInput{Amount: part, Payee: string(ticket.Payee), CaptureIndex: 1})
 		all = append(all, ticket)
 	}
 	return all
@@ -90,7 +90,7 @@ func TestBacktest(t *testing.T) {
 			if want[k] == nil {
 				want[k] = &sums{}
 			}
-			in := tollgate.PricingInput{Amount: ev.Input.Amount, Payee: ev.Input.Payee, CaptureIndex: ev.Input.CaptureIndex}
+			in := tollgate.PricingInput{Amount: ev.Input.Amount, Payee: string(ev.Input.Payee), CaptureIndex: ev.Input.CaptureIndex}
 			price := func(refs []tollgate.RuleRef) int64 {
 				lines, err := e.Quote(nil, refs, in)
 				if err != nil {

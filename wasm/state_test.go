@@ -144,7 +144,7 @@ func TestNothingOutlivesACall(t *testing.T) {
 				all.Wait()
 				again, err := e.Reexecute(&tollgate.Evaluation{
 					Rules: []tollgate.RuleRef{ref},
-					Input: tollgate.EvaluationInput{Amount: inputs[0].Amount, Payee: inputs[0].Payee, CaptureIndex: inputs[0].CaptureIndex},
+					Input: tollgate.EvaluationInput{Amount: inputs[0].Amount, Payee: tollgate.KeptPayee(inputs[0].Payee), CaptureIndex: inputs[0].CaptureIndex},
 				})
 				if got := fmt.Sprint(again, err); got != want[inputs[0].Payee] {
 					t.Errorf("executed again: %s, want %s", got, want[inputs[0].Payee])

@@ -185,7 +185,7 @@ func (s *Comparer) compare(ctx context.Context, one shadowed, found *rules.Compa
 	currency := one.priced.Input.Amount.Currency
 	d := tollgate.Divergence{
 		Object: "divergence", ID: s.rules.Store.NewID(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.rules.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
-		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
+		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: tollgate.KeptPayee(one.priced.Input.Payee), CaptureIndex: one.priced.Input.CaptureIndex},
 		Live:  one.priced.Lines, Shadow: lines,
 	}
 	if err != nil {

@@ -167,7 +167,13 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 	}
 	before := a.count
 	a.spans, a.unlike = map[string]*ledger.Span{}, map[string]bool{}
-	err = a.compare(ctx, m, l)
+	fence, err := a.fence(ctx, a.partition)
+	if err != nil {
+		return false, err
+	}
+	if l.Replaces == 0 { // else the line that it stands in for was compared
+		err = a.compare(ctx, m, l)
+	}
 	if damaged, is := errors.AsType[*packs.DamagedError](err); is {
 		a.found(Finding{Partition: a.partition, Line: l.Number, File: l.Name(), Message: "it cannot be taken back: " + damaged.Error()})
 		return false, nil
@@ -185,10 +191,10 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 		for org := range a.unlike {
 			a.spans[org] = nil
 		}
-		if l.Lists == nil {
+		if l.Lists == nil || l.Replaces != 0 { // of the lists it had, the line that it stands in for says so
 			a.spans = nil
 		}
-		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), nil, a.spans)
+		err = a.add(ctx, a.partition, l.Number, stored(rediskv.ArchiveKey(a.partition), l), nil, a.spans, adding{fence, l.Replaces != 0})
 	}
 	if errors.Is(err, rediskv.ErrConflict) || errors.Is(err, rediskv.ErrStale) {
 		err = fasterError(a.partition)
@@ -213,7 +219,7 @@ func (a *adopting) shelve(ctx context.Context, l *Line) (whole bool, err error) 
 		}
 		f.Message = strings.Replace(f.Message, "the manifest names it", "line "+strconv.FormatInt(l.Number, 10)+" names it, which is taken back", 1)
 		a.found(f)
-	}, map[string]bool{}}
+	}, map[string]bool{}, a.gone}
 	err = k.line(ctx, l)
 	return whole, err
 }

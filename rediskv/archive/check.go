@@ -3,6 +3,7 @@ package archive
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"tollgate/rediskv/packs"
@@ -43,6 +44,7 @@ type checking struct {
 	heal      bool
 	found     func(Finding)
 	named     map[string]bool
+	replaced  func(context.Context, *Line) (bool, error)
 }
 
 // Check reads all packs of a partition and compares them with the manifest: that each line
@@ -54,7 +56,7 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 	if err != nil {
 		return c, err
 	}
-	k := &checking{s, partition, heal, found, map[string]bool{}}
+	k := &checking{s, partition, heal, found, map[string]bool{}, func(_ context.Context, l *Line) (bool, error) { return m.replaced(l), nil }}
 	previous := ""
 	for _, l := range m.lines {
 		if l.Previous != previous {
@@ -62,16 +64,22 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		}
 		previous = l.digest()
 		c.Lines++
-		c.Payments += l.Payments.Rows
 		if err := k.line(ctx, l); err != nil {
 			return c, err
 		}
+		if m.replaced(l) { // the line in its place counts
+			continue
+		}
+		c.Payments += l.Payments.Rows
 		c.Packs += int64(len(l.packs()))
 		c.Bytes += l.Size()
 	}
 	b, err := s.follow(ctx, partition, m)
 	if err == nil {
 		err = s.readable(ctx, b)
+	}
+	if err == nil {
+		err = k.leftovers(ctx, m, b)
 	}
 	if err != nil {
 		return c, err
@@ -82,11 +90,17 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 // line looks at the files of a line.
 func (k *checking) line(ctx context.Context, l *Line) error {
 	_, err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return l.is(ctx, on) })
-	for _, sum := range []packs.Summary{l.Payments, l.Parts} {
-		if err == nil {
-			_, err = k.pack(ctx, l, sum)
-		}
+	replaced := false
+	if err == nil {
+		replaced, err = k.replaced(ctx, l)
 	}
+	if err == nil && !replaced {
+		_, err = k.pack(ctx, l, l.Payments)
+	}
+	if err != nil || l.Replaces != 0 { // the line that it stands in for has the same of all others
+		return err
+	}
+	_, err = k.pack(ctx, l, l.Parts)
 	if err == nil && l.Lists != nil {
 		err = k.lists(ctx, l)
 	}
@@ -98,6 +112,9 @@ func (k *checking) pack(ctx context.Context, l *Line, sum packs.Summary) (lost b
 	name := packName(k.partition, sum.SHA256)
 	return k.file(ctx, l, name, sum.Size, func(on shelf.Shelf) error { return shelves.IsPack(ctx, on, name, sum) })
 }
+
+// errGone says that a file is not there.
+var errGone = errors.New("no file")
 
 // is compares a line with its file on a shelf.
 func (l *Line) is(ctx context.Context, on shelf.Shelf) error {

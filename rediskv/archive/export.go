@@ -42,7 +42,7 @@ func (s *Store) Export(ctx context.Context, q ExportQuery, row func([]byte) erro
 		if err != nil {
 			return n, err
 		}
-		e := &exporting{Store: s, m: m, q: q, row: row, found: found, n: &n, waiting: slices.Clone(m.lines)}
+		e := &exporting{Store: s, m: m, q: q, row: row, found: found, n: &n, waiting: slices.Clone(m.force)}
 		slices.SortFunc(e.waiting, func(a, b *Line) int { return strings.Compare(a.Payments.First, b.Payments.First) })
 		if err := e.run(ctx); err != nil {
 			return n, err
@@ -201,7 +201,7 @@ func (e *exporting) take(ctx context.Context, l *Line, one rowOf) (err error) {
 	}
 	e.gaps = slices.DeleteFunc(e.gaps, func(g gap) bool { return g.last < one.id })
 	for _, g := range e.gaps {
-		if g.Number <= l.Number || one.id < g.first {
+		if g.rank <= l.rank || one.id < g.first {
 			continue
 		}
 		of, _, _ := tollgate.NumberIn(one.id)
@@ -239,7 +239,8 @@ func (e *exporting) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	since := &manifest{lines: now.lines[min(e.m.last(), now.last()):]}
+	// A line that stands in for another one has nothing newer.
+	since := &manifest{force: slices.DeleteFunc(slices.Clone(now.lines[min(e.m.last(), now.last()):]), func(l *Line) bool { return l.Replaces != 0 })}
 	for i, one := range e.page {
 		if there[i].Val() > 0 {
 			e.n.InRedis++
@@ -277,7 +278,7 @@ type cursors []*cursor
 func (c cursors) Len() int { return len(c) }
 
 func (c cursors) Less(i, j int) bool {
-	return cmp.Or(strings.Compare(c[i].id(), c[j].id()), cmp.Compare(c[j].l.Number, c[i].l.Number)) < 0
+	return cmp.Or(strings.Compare(c[i].id(), c[j].id()), cmp.Compare(c[j].l.rank, c[i].l.rank)) < 0
 }
 
 func (c cursors) Swap(i, j int) { c[i], c[j] = c[j], c[i] }

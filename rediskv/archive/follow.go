@@ -181,7 +181,7 @@ func (b *branch) choose(next []*Line, all candidates) []*Line {
 // whole says of a line's packs what keeps them from being read: none of the shelves has one
 // as it was written.
 func (s *Store) whole(ctx context.Context, l *Line) error {
-	for _, sum := range l.packs() {
+	for i, sum := range l.packs() {
 		name := packName(l.Partition, sum.SHA256)
 		var failed error
 		for _, on := range s.Shelves {
@@ -189,13 +189,16 @@ func (s *Store) whole(ctx context.Context, l *Line) error {
 			switch {
 			case err == nil:
 			case errors.Is(err, fs.ErrNotExist):
-				err = fmt.Errorf("%w: %s is not here", shelves.ErrOther, name)
+				err = fmt.Errorf("%w: %w: %s is not here", shelves.ErrOther, errGone, name)
 			case !errors.Is(err, shelves.ErrOther):
 				return unavailable(err)
 			}
 			if failed = err; err == nil {
 				break
 			}
+		}
+		if errors.Is(failed, errGone) && i == 0 { // it is not needed where another line stands in for this one
+			_, failed = s.standIn(ctx, l, failed)
 		}
 		if failed != nil {
 			return failed

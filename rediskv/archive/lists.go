@@ -197,7 +197,7 @@ func (s *Store) Spans(ctx context.Context, k rediskv.Space) (spans []ledger.Span
 	}
 	all := listName{k.Org, ledger.ListOf(k, k.Transactions())}
 	for _, l := range m.lines[:m.done] {
-		if l.Lists == nil {
+		if l.Lists == nil || l.Replaces != 0 { // the line that it stands in for has the same lists
 			continue
 		}
 		first, err := s.entries(ctx, l, all, 0, math.MaxInt64, false, 1)

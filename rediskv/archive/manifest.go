@@ -19,10 +19,12 @@ import (
 	"tollgate/rediskv/record"
 )
 
-// Formats of lines. A line of the first one has no lists: those stay in Redis.
+// Formats of lines. A line of the first one has no lists: those stay in Redis. A release that
+// does not know what it means to replace a line refuses those that do.
 const (
-	format  = "tollgate-archive/2"
-	format1 = "tollgate-archive/1"
+	format         = "tollgate-archive/2"
+	format1        = "tollgate-archive/1"
+	formatReplaces = "tollgate-archive/3" // with Replaces, and lists if the line in whose place it is has them
 )
 
 // Kinds of packs.
@@ -51,8 +53,12 @@ type Line struct {
 	SealedAt  tollgate.Instant `json:"sealed_at"`
 	HistoryID string           `json:"history_id"`
 	Previous  string           `json:"previous"` // SHA-256 of the line before; empty in the first
+	// Replaces is the number of a line that this one stands in for: its pack has the same
+	// payments, of which some were erased, and the other one's is gone. 0: of none.
+	Replaces int64 `json:"replaces,omitzero"`
 
 	text string
+	rank int64 // the number of the line that it stands in for in the end, or its own
 }
 
 // Text is the line as Redis and the shelf have it.
@@ -101,9 +107,14 @@ func ParseLine(text string) (*Line, error) {
 	if err := json.Unmarshal([]byte(text), l); err != nil {
 		return nil, fmt.Errorf("line of the manifest: %w", err)
 	}
-	if l.Format != format && l.Format != format1 || (l.Format == format) != (l.Lists != nil) {
-		return nil, fmt.Errorf("line %d of the manifest has format %q, and this release knows %q", l.Number, l.Format, format)
+	switch {
+	case l.Format == format1 && l.Lists == nil && l.Replaces == 0:
+	case l.Format == format && l.Lists != nil && l.Replaces == 0:
+	case l.Format == formatReplaces && l.Replaces > 0 && l.Replaces < l.Number:
+	default:
+		return nil, fmt.Errorf("line %d of the manifest has format %q, and this release knows %q to %q", l.Number, l.Format, format1, formatReplaces)
 	}
+	l.rank = l.Number
 	return l, nil
 }
 
@@ -119,6 +130,7 @@ func lineKey(archive string, number int64) string {
 // manifest is what Redis has of a partition, as it was read.
 type manifest struct {
 	lines []*Line // in the order of their numbers
+	force []*Line // those that none stands in for, the newest last
 	done  int64
 	read  time.Time
 }
@@ -133,13 +145,38 @@ func (m *manifest) digest() string {
 	return m.lines[len(m.lines)-1].digest()
 }
 
+// inForce are lines that none stands in for: each at the place of the first one that it
+// replaces, in whose stead it is.
+func inForce(lines []*Line) (force []*Line) {
+	for _, l := range lines {
+		at := -1
+		if l.Replaces != 0 {
+			at = slices.IndexFunc(force, func(is *Line) bool { return is.Number == l.Replaces })
+		}
+		if at < 0 {
+			force = append(force, l)
+			continue
+		}
+		if rank := force[at].rank; l.rank != rank { // others read a line that has it
+			l.rank = rank
+		}
+		force[at] = l
+	}
+	return force
+}
+
+// replaced reports whether another line stands in for one.
+func (m *manifest) replaced(l *Line) bool {
+	return !slices.ContainsFunc(m.force, func(is *Line) bool { return is.Number == l.Number })
+}
+
 // mayHave are the lines whose packs may have the payment that an identifier belongs to, the
 // newest first.
 func (m *manifest) mayHave(id string) iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
 		made, is := tollgate.IDTime(id)
 		at := tollgate.At(made)
-		for _, l := range slices.Backward(m.lines) {
+		for _, l := range slices.Backward(m.force) {
 			if is && at >= l.From && at <= l.Until && !yield(l) {
 				return
 			}
@@ -226,17 +263,18 @@ func (s *Store) readManifest(ctx context.Context, partition int, known *manifest
 		}
 		next.lines = lines
 	}
+	next.force = inForce(next.lines)
 	return next, nil
 }
 
-// Manifest are the lines of a partition's archive, and the last one whose payments are
+// Manifest are the lines of a partition's archive that are in force, and the last one whose payments are
 // removed from Redis.
 func (s *Store) Manifest(ctx context.Context, partition int) (lines []*Line, done int64, err error) {
 	m, err := s.manifest(ctx, partition, true)
 	if err != nil {
 		return nil, 0, err
 	}
-	return m.lines, m.done, nil
+	return m.force, m.done, nil
 }
 
 // unavailable is the answer while something of the archive cannot be read.

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"strings"
 	"sync"
@@ -117,6 +118,11 @@ func (s *Store) rowIn(ctx context.Context, l *Line, id string) ([]byte, error) {
 		text = at.At + of + tollgate.FirstNumber
 	}
 	row, there, err := s.cache.Row(ctx, packName(l.Partition, l.Payments.SHA256), tollgate.PrefixPayment+text)
+	if errors.Is(err, fs.ErrNotExist) { // the manifest may be older than the files
+		if l, err = s.standIn(ctx, l, err); err == nil {
+			row, there, err = s.cache.Row(ctx, packName(l.Partition, l.Payments.SHA256), tollgate.PrefixPayment+text)
+		}
+	}
 	if err != nil || !there {
 		return nil, err
 	}

@@ -12,12 +12,13 @@ import (
 )
 
 type (
-	returnPaymentKeys struct{ Payment, Ticket, Parts, Returned string }
+	returnPaymentKeys struct{ Payment, Ticket, Parts, Returned, Fence string }
 	returnPaymentArgs struct {
 		PaymentID    string
 		NowMs        int64
 		TicketText   string
 		PaymentCount int
+		Erased       string
 	}
 )
 
@@ -31,6 +32,19 @@ func returnedKey(k rediskv.Space) string { return k.Object("archive:returned") }
 
 // Return puts a payment back into Redis, as ledger.Archive says.
 func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing error) error {
+	_, err := rediskv.Retried(func() (bool, error) { return true, s.putBack(ctx, k, id, missing) })
+	return err
+}
+
+// putBack is ErrConflict where something was erased since the payment was read.
+func (s *Store) putBack(ctx context.Context, k rediskv.Space, id string, missing error) error {
+	fence, err := s.fence(ctx, k.Partition)
+	if err != nil {
+		return err
+	}
+	if _, err := s.manifest(ctx, k.Partition, true); err != nil { // it may be erased in a line that is not known yet
+		return err
+	}
 	of, _, _ := tollgate.NumberIn(id)
 	found, err := s.Payments(ctx, k, []string{id})
 	r := found[of]
@@ -57,8 +71,8 @@ func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing 
 	if r, err = a.Records(k, s.db.Layout() >= rediskv.Compact); err != nil {
 		return err
 	}
-	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k)},
-		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment)})
+	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k), FenceKey(k.Partition)},
+		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment), fence})
 	x := newIndexed()
 	x.add(k, a)
 	for i := range x.all {

@@ -40,10 +40,11 @@ const together = 5
 type (
 	readPaymentsKeys struct{ Archive string }
 	readPaymentsArgs struct{ Count int }
-	addPackKeys      struct{ Archive string }
+	addPackKeys      struct{ Archive, Fence string }
 	addPackArgs      struct {
-		Number int64
-		Line   string
+		Number        int64
+		Line          string
+		Erased, Raise string
 	}
 )
 
@@ -103,6 +104,10 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 // makePack chooses payments, and moves them into a pack that is the next of a manifest.
 func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *manifest, after time.Duration, in string) (moved int, err error) {
 	before := s.before(after)
+	fence, err := s.fence(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
 	c, err := s.choose(ctx, orgs, before)
 	if err != nil || !c.due(before, after) {
 		return 0, err
@@ -117,13 +122,13 @@ func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *m
 	}
 	defer p.discard()
 	if len(p.removals) == 0 {
-		return 0, conflict(s.add(ctx, partition, m.last(), "", c.through, nil))
+		return 0, conflict(s.add(ctx, partition, m.last(), "", c.through, nil, adding{fence: fence}))
 	}
 	l, err := s.shelve(ctx, p, m, in)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c.through, p.lists.spans); err != nil {
+	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c.through, p.lists.spans, adding{fence: fence}); err != nil {
 		return 0, conflict(err)
 	}
 	s.step(partition, "added to the manifest")
@@ -138,10 +143,20 @@ func conflict(err error) error {
 	return err
 }
 
+// adding says under which conditions a line is added.
+type adding struct {
+	fence  string // as it was before the payments were read
+	erases bool   // the line has some without what others may have read of them
+}
+
 // add adds a line to the manifest, with the spans of the organizations whose lists it has;
 // without one it moves along how far payments have been looked at.
-func (s *Store) add(ctx context.Context, partition int, number int64, line string, through map[string]int64, spans map[string]*ledger.Span) error {
-	inv := scriptAddPack.With(addPackKeys{rediskv.ArchiveKey(partition)}, addPackArgs{number, line})
+func (s *Store) add(ctx context.Context, partition int, number int64, line string, through map[string]int64, spans map[string]*ledger.Span, how adding) error {
+	args := addPackArgs{Number: number, Line: line, Erased: how.fence}
+	if how.erases {
+		args.Raise = "1"
+	}
+	inv := scriptAddPack.With(addPackKeys{rediskv.ArchiveKey(partition), FenceKey(partition)}, args)
 	orgs := slices.AppendSeq(slices.Collect(maps.Keys(through)), maps.Keys(spans))
 	slices.Sort(orgs)
 	for _, org := range slices.Compact(orgs) {

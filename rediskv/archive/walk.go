@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/go-json-experiment/json"
 
@@ -41,13 +42,19 @@ func (w *walked) pack(ctx context.Context, shelf int) (*packs.Pack, error) {
 }
 
 func (w *walked) read(ctx context.Context, shelf int) (*packs.Pack, error) {
-	object, err := w.Shelves[shelf].Read(ctx, packName(w.l.Partition, w.l.Payments.SHA256))
+	l := w.l
+	object, err := w.Shelves[shelf].Read(ctx, packName(l.Partition, l.Payments.SHA256))
+	if errors.Is(err, fs.ErrNotExist) {
+		if l, err = w.standIn(ctx, l, err); err == nil {
+			object, err = w.Shelves[shelf].Read(ctx, packName(l.Partition, l.Payments.SHA256))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	pack, err := packs.Open(ctx, shelves.ReadAhead(object), object.Size())
 	if err == nil {
-		err = shelves.IsOf(pack.Index(), w.l.Payments)
+		err = shelves.IsOf(pack.Index(), l.Payments)
 	}
 	if err != nil {
 		return nil, errors.Join(err, object.Close())

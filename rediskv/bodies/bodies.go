@@ -22,7 +22,7 @@ const usual = 1 << 10
 
 // Version changes with the JSON of payments and tickets: of one payment two versions may
 // write other bytes, and their ETags must differ (TestVersion).
-const Version = "1"
+const Version = "2"
 
 // Of is the JSON of a value. The error is one of text that is not UTF-8.
 func Of(v any) ([]byte, error) { return Append(make([]byte, 0, usual), v) }
@@ -120,6 +120,12 @@ var own = map[reflect.Type]writer{
 		return appendInstant(b, tollgate.Instant(v.Int())), nil
 	},
 	reflect.TypeFor[tollgate.Reason](): func(b []byte, v reflect.Value) ([]byte, error) {
+		if v.Len() == 0 {
+			return append(b, null...), nil
+		}
+		return jsontext.AppendQuote(b, v.String())
+	},
+	reflect.TypeFor[tollgate.KeptPayee](): func(b []byte, v reflect.Value) ([]byte, error) {
 		if v.Len() == 0 {
 			return append(b, null...), nil
 		}

@@ -18,7 +18,9 @@ import (
 // Packed is the form of what Pack writes, its first byte. A field that a packed type gets
 // has the tag pack:"n" with the next number: what was packed before is read without it.
 // Fields are neither taken away nor moved (TestPackedAsThen).
-const Packed = 1
+// An object is written in the first form that has all of its fields: earlier builds read
+// what they know.
+const Packed = 2
 
 // words are what packed texts are made of: whole, or in front of another text if they end
 // with "_". More go to the end, with the next form.
@@ -43,9 +45,22 @@ const (
 // quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. The error is one of
 // text that is not UTF-8.
 func Pack(b []byte, v any) ([]byte, error) {
-	p := packing{out: append(b, Packed), writes: true, form: Packed, seen: make([]string, 0, 24)}
-	p.value(reflect.ValueOf(v).Elem())
+	of := reflect.ValueOf(v).Elem()
+	form := formOf(of)
+	p := packing{out: append(b, byte(form)), writes: true, form: form, seen: make([]string, 0, 24)}
+	p.value(of)
 	return p.out, p.err
+}
+
+// formOf is the first form that has all fields of an object that say something.
+func formOf(v reflect.Value) int {
+	form := 1
+	for _, f := range packedFields(v.Type()) {
+		if f.since > form && !v.Field(f.index).IsZero() {
+			form = f.since
+		}
+	}
+	return form
 }
 
 // Unpack reads what Pack has written of an object of the same type.

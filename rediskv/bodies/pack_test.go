@@ -68,19 +68,21 @@ func TestPack(t *testing.T) {
 // TestPackedAsThen: what was packed stays readable. Where this fails because a type has
 // another field, that one has a tag, and Packed is the next number.
 func TestPackedAsThen(t *testing.T) {
-	ticket := ticketOf()
-	then := map[int]string{1: "0107376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23233173686f702e6578616d706c6502214361726420666565582321636172645f666565040231506c6174666f726d2066656514230c04026c2317430002170301021fd00f23230400030c0482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0c04140c04148201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700"}
-	now, err := Pack(nil, ticket)
-	check(t, err)
-	if got := fmt.Sprintf("%x", now); got != then[Packed] {
-		t.Errorf("form %d: %s", Packed, got)
-	}
+	erased := ticketOf()
+	erased.Payee, erased.Evaluations[0].Input.Payee, erased.ErasedAt = "", "", erased.CreatedAt+1000
+	tickets := map[int]*tollgate.Ticket{1: ticketOf(), 2: erased}
+	then := map[int]string{2: "0207376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23230302214361726420666565582321636172645f666565040231506c6174666f726d2066656514230804026c2317430002170301021fd00f2323030003080482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0804100804108201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700d00f", 1: "0107376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23233173686f702e6578616d706c6502214361726420666565582321636172645f666565040231506c6174666f726d2066656514230c04026c2317430002170301021fd00f23230400030c0482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0c04140c04148201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700"}
 	for form, text := range then {
+		now, err := Pack(nil, tickets[form])
+		check(t, err)
+		if got := fmt.Sprintf("%x", now); got != text {
+			t.Errorf("form %d: %s", form, got)
+		}
 		bytes, err := hex.DecodeString(text)
 		check(t, err)
 		read := new(tollgate.Ticket)
 		check(t, Unpack(string(bytes), read))
-		if !reflect.DeepEqual(read, ticket) {
+		if !reflect.DeepEqual(read, tickets[form]) {
 			t.Errorf("form %d: %+v", form, read)
 		}
 	}
@@ -100,7 +102,7 @@ func TestPackedAsThen(t *testing.T) {
 	for _, one := range kept {
 		all += fields(reflect.TypeOf(one))
 	}
-	if got, want := sumOf(all), "683eda9cf094d0cafafef207df89ffbf520d200e0f388934cd9f9a73b89e921a"; got != want {
+	if got, want := sumOf(all), "3ebca85e302e88e12ffc122f1f6bf62109e12140bafb67541942ee478b148a82"; got != want {
 		t.Errorf("the fields are\n%s%s", all, got)
 	}
 }

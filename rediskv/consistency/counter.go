@@ -68,7 +68,7 @@ func (r CounterRecords) Check(now tollgate.Instant) []Finding {
 // CountedUntil is when the window of a counter ends in which a payment of a perimeter was
 // counted; 0 where the perimeter does not say.
 func CountedUntil(p *tollgate.Perimeter, of *tollgate.Payment, counter string) tollgate.Instant {
-	payee, err := tollgate.ParsePayee(of.Payee)
+	payee, err := tollgate.ParsePayee(string(of.Payee))
 	if err != nil {
 		return 0
 	}

@@ -89,6 +89,11 @@ func (s *Store) AuditEntry(ctx context.Context, c rediskv.Caller, id string) (en
 	return entry, nil
 }
 
+// EventEntry finds the entry of an event in the log, nil where there is none.
+func (s *Store) EventEntry(ctx context.Context, c rediskv.Caller, id string) (*redis.XMessage, error) {
+	return s.find(ctx, c, s.db.Space(c.Organization).Events(), eventID, id)
+}
+
 // auditID is the id in an entry of the audit record, which begins with it.
 func auditID(m redis.XMessage) string {
 	rest, _ := strings.CutPrefix(rediskv.Text(m, "b"), `{"id":"`)

@@ -54,11 +54,11 @@ func (f filter) transaction(t *tollgate.Transaction) bool {
 
 func (f filter) payment(p *tollgate.Payment) bool {
 	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
-		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.within(p.CreatedAt)
+		payee(f.Payee, string(p.Payee)) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.within(p.CreatedAt)
 }
 
 func (f filter) ticket(t *tollgate.Ticket) bool {
-	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, t.Payee) &&
+	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, string(t.Payee)) &&
 		one(f.Currency, string(t.Currency)) && f.within(t.CreatedAt)
 }
 

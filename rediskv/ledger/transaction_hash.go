@@ -36,7 +36,9 @@ func TransactionOf(id string, f rediskv.Fields) (*tollgate.Transaction, *rediskv
 	if t.Type != tollgate.TransactionPayout {
 		r.Of("pay", tollgate.PrefixPayment)
 		r.Of("tkt", tollgate.PrefixTicket)
-		r.Text("payee")
+		if !record.Summed(f[rediskv.EnvelopeField]) { // else it was erased
+			r.Text("payee")
+		}
 		r.Amount("amt", t.Currency)
 	}
 	t.Damaged = len(r.Faults) > 0

@@ -120,6 +120,7 @@ func (a *Archived) restore() {
 	p := &a.Payment
 	p.Revision, p.Numbers, p.Counters = a.Revision, a.Numbers, a.Counters
 	p.Captures, p.Refunds = len(a.Captures), len(a.Refunds)
+	p.ErasedAt = a.Ticket.ErasedAt
 }
 
 // Records are the payment's records as Redis has them, packed or as JSON.

@@ -46,6 +46,9 @@ func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
 	if (p.Refunds == 0) != (p.AmountRefunded.Minor == 0) || p.Refunds > tollgate.MaxRefunds {
 		r.Fault("rfn")
 	}
+	if p.Payee == "" && p.ErasedAt == 0 {
+		r.Fault("payee")
+	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}

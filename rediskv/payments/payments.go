@@ -322,7 +322,7 @@ func checkTicket(t *tollgate.Ticket) error {
 	if total != t.Total {
 		return fmt.Errorf("ticket %s: lines add up to %s, the total is %s", t.ID, total, t.Total)
 	}
-	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]tollgate.Decision{tollgate.DecisionAllow, tollgate.DecisionDeny, tollgate.DecisionReview}, t.Decision) {
+	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" && t.ErasedAt == 0 || !slices.Contains([]tollgate.Decision{tollgate.DecisionAllow, tollgate.DecisionDeny, tollgate.DecisionReview}, t.Decision) {
 		return fmt.Errorf("ticket %s: a member is missing or unknown", t.ID)
 	}
 	for i, e := range t.Evaluations {

@@ -17,7 +17,7 @@ func TestShownOf(t *testing.T) {
 		AuthorizedAt: 6, CapturedAt: 7, CanceledAt: 8, ExpiredAt: 9, UpdatedAt: 10, Revision: 11, Captures: 12, Refunds: 13, Numbers: 14,
 	}
 	refund := &tollgate.PaymentChange{Action: "refund", Payment: p, Refund: &tollgate.Refund{ID: "rfd_01m6vt5y3d4mkqfmn681hf5v0d"}}
-	want := "1 e3069283 pay_01m6vt5y3d4mkqfmn681hf5v00 rfd_0d\ncanceled\n1\n2\n3\n4\n5\nno, thanks\n6\n7\n8\n9\n10\n11\n12\n13\n14"
+	want := "2 e3069283 pay_01m6vt5y3d4mkqfmn681hf5v00 rfd_0d\ncanceled\n1\n2\n3\n4\n5\nno, thanks\n6\n7\n8\n9\n10\n11\n12\n13\n14"
 	if got := shownOf(refund, []byte("123456789")); got != want {
 		t.Errorf("%q", got)
 	}

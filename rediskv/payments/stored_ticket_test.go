@@ -19,7 +19,7 @@ func TestStoredTicket(t *testing.T) {
 		p.Amount = tollgate.Money{Minor: 100, Currency: "EUR"}
 		p.Perimeter.Decision = tollgate.DecisionAllow
 		ticket := tollgate.NewTicket(p)
-		in := tollgate.PricingInput{Amount: p.Amount, Payee: p.Payee}
+		in := tollgate.PricingInput{Amount: p.Amount, Payee: string(p.Payee)}
 		ticket.Evaluate(tollgate.EvaluationAuthorization, in, nil, nil, "evt_1", at)
 		in.CaptureIndex = 1
 		ticket.Evaluate(tollgate.EvaluationCapture, in, nil, nil, "evt_2", at)

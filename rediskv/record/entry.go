@@ -76,6 +76,34 @@ func CheckEntry(key string, f map[string]any) error {
 	return errSum
 }
 
+// Anew is the envelope that an entry, which CheckEntry has found sound, gets with another text:
+// the same one up to its number and what a script gave with that. It is empty where the entry
+// has none.
+func Anew(key string, f map[string]any, text string) (string, error) {
+	get := func(name string) string { text, _ := f[name].(string); return text }
+	found, err := sumIn(get(Field))
+	if err != nil || found == "" {
+		return get(Field), err
+	}
+	was := get("b")
+	for _, byScript := range []string{"", found[max(digits, len(found)-digits):]} {
+		at, err := strconv.ParseInt(strings.TrimSuffix(found[digits:], byScript), 16, 32)
+		if err != nil || at > int64(min(len(was), len(text))) || was[:at] != text[:at] {
+			continue
+		}
+		number := given.FindString(was[at:])
+		of := func(text string) uint32 {
+			e := Entry{Head: []byte(text[:at]), Tail: []byte(text[int(at)+len(number):]), ID: get("i"), Type: get("t"), Account: get("a")}
+			return e.sum(key)
+		}
+		if number != "" && strings.HasPrefix(text[at:], number) && is(of(was), found[:digits]) {
+			b := hexOf(of(text))
+			return begin + string(b[:]) + found[digits:], nil
+		}
+	}
+	return "", errSum
+}
+
 // Row is the envelope of an entry that is one JSON text, without a number.
 func Row(key, text string) string { return enveloped(rowSum(key, text), -1) }
 

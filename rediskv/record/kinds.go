@@ -30,7 +30,7 @@ var table = []struct {
 		Name: "payment", Witness: "v", Numbered: "use",
 		Covered: []string{
 			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn", "num",
-			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due",
+			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due", "era",
 		},
 	}},
 	{"txn_", Kind{

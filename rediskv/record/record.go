@@ -68,6 +68,9 @@ func Check(envelope string) error {
 	return err
 }
 
+// Summed reports whether an envelope has a checksum: what is not there was not written.
+func Summed(envelope string) bool { return strings.HasPrefix(envelope, begin) }
+
 // sumIn is the checksum of an envelope with what stands behind it, empty where there
 // is none.
 func sumIn(envelope string) (sum string, err error) {

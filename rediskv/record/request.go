@@ -68,6 +68,14 @@ func unpackShown(packed string) (string, error) {
 
 var errShown = errors.New("redis: what an idempotency record shows cannot be read")
 
+// OperationIn is what stands in a record that was read behind its envelope.
+func OperationIn(line string) string {
+	if _, operation, is := strings.Cut(line, "/"); is {
+		return operation
+	}
+	return line
+}
+
 // Reach is the end of Operation, if it has one: what the answer is about.
 func (r *Request) Reach() []string {
 	if line := strings.SplitN(r.Operation, " ", 3); len(line) == 3 {

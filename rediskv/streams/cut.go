@@ -2,6 +2,8 @@ package streams
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"strconv"
 
@@ -118,12 +120,12 @@ func cutStream(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved
 	return moved, nil
 }
 
-type packSegmentKeys struct{ Log, Directory, Segment string }
+type packSegmentKeys struct{ Log, Directory, Segment, Rewritten string }
 
 type packSegmentArgs struct {
 	First, Last string
 	Count       int
-	Text        string
+	Text, Times string
 }
 
 var scriptPackSegment = script.NewOpen[packSegmentKeys, packSegmentArgs](lua, "pack_segment")
@@ -137,7 +139,11 @@ func cutPacked(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved
 	}
 	for first != "" && first != stays {
 		var page []redis.XMessage
+		times := ""
 		if err := db.Timed(ctx, "log_entries", func(ctx context.Context) (err error) {
+			if times, err = db.Redis.Get(ctx, Rewritten(log)).Result(); err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
 			page, err = db.Redis.XRangeN(ctx, log, first, "("+stays, int64(b.Entries)+1).Result()
 			return err
 		}); err != nil {
@@ -148,7 +154,7 @@ func cutPacked(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved
 			return moved, nil
 		}
 		outcome, rest, err := db.Run(ctx, scriptPackSegment.With(
-			packSegmentKeys{log, Directory(log), Segment(log, first)}, packSegmentArgs{first, page[n-1].ID, n, pack(page[:n])}))
+			packSegmentKeys{log, Directory(log), Segment(log, first), Rewritten(log)}, packSegmentArgs{first, page[n-1].ID, n, pack(page[:n]), times}))
 		if err != nil || outcome == "few" {
 			return moved, err
 		}
@@ -250,31 +256,39 @@ func trimOne(ctx context.Context, db *rediskv.DB, log string, named redis.XMessa
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
 	}
-	args := replaceSegmentArgs{First: named.ID}
-	args.Count, _, _ = countIn(text)
-	removed = int64(args.Count)
+	args := replaceSegmentArgs{First: named.ID, Digest: digestOf(text)}
+	count, _, _ := countIn(text)
+	removed = int64(count)
 	if !Less(rediskv.Text(named, "l"), at) { // some are left
 		segment := open(named.ID, text)
 		left, err := segment.within(at, "+")
-		if segment.err != nil || err != nil || len(left) == args.Count { // a check says so, or all are
+		if segment.err != nil || err != nil || len(left) == count { // a check says so, or all are
 			return 0, nil
 		}
 		removed -= int64(len(left))
 		args.Text = pack(left)
 	}
-	outcome, _, err := db.Run(ctx, scriptReplaceSegment.With(replaceSegmentKeys{Directory(log), key}, args))
+	outcome, _, err := db.Run(ctx, scriptReplaceSegment.With(replaceSegmentKeys{Directory(log), key, Rewritten(log)}, args))
 	if err != nil || outcome != "replaced" {
 		return 0, err
 	}
 	return removed, nil
 }
 
-type replaceSegmentKeys struct{ Directory, Segment string }
+type replaceSegmentKeys struct{ Directory, Segment, Rewritten string }
 
 type replaceSegmentArgs struct {
-	First string
-	Count int
-	Text  string
+	First, Digest, Text string
+	Anew                int
+}
+
+// digestOf is how a script knows the text of a segment again; "" of none.
+func digestOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 var scriptReplaceSegment = script.NewOpen[replaceSegmentKeys, replaceSegmentArgs](lua, "replace_segment")

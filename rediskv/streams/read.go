@@ -323,6 +323,8 @@ type Asked struct {
 
 	// In are entries of the directory that name the segments to be read.
 	In []redis.XMessage
+
+	times string // how often entries of the log were written anew
 }
 
 // Behind looks for ranges in the segments of logs, all in two round trips: what was not
@@ -361,8 +363,10 @@ func (r *Recent) add(name string, segment *packed) {
 }
 
 // named is how a segment is known: a Redis that has lost its last writes may cut another
-// one that begins with the same entry.
-func named(key string, m redis.XMessage) string { return key + " " + rediskv.Text(m, "l") }
+// one that begins with the same entry, and entries may be written anew.
+func (a *Asked) named(key string, m redis.XMessage) string {
+	return key + " " + rediskv.Text(m, "l") + " " + a.times
+}
 
 // Behind is the function of this name.
 func (r *Recent) Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
@@ -371,14 +375,21 @@ func (r *Recent) Behind(ctx context.Context, client peer.Client, asked []*Asked)
 	}
 	pipe := client.Pipeline()
 	found := make([]*redis.XMessageSliceCmd, 0, 2*len(asked))
+	times := map[string]*redis.StringCmd{}
 	for _, a := range asked {
 		first, last := lower(a.First), upper(a.Last)
+		if times[a.Log] == nil && r.segments != nil {
+			times[a.Log] = pipe.Get(ctx, Rewritten(a.Log))
+		}
 		found = append(found, pipe.XRevRangeN(ctx, Directory(a.Log), first, "-", 1), pipe.XRangeN(ctx, Directory(a.Log), Next(first), last, 1))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
 	for i, a := range asked {
+		if of := times[a.Log]; of != nil {
+			a.times = of.Val()
+		}
 		a.In = append(found[2*i].Val(), found[2*i+1].Val()...)
 	}
 	return r.within(ctx, client, asked)
@@ -400,7 +411,7 @@ func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked)
 			switch key := Segment(a.Log, m.ID); {
 			case isPacked(*m):
 				if segments[key] == nil && texts[key] == nil {
-					if segments[key] = r.get(named(key, *m)); segments[key] == nil {
+					if segments[key] = r.get(a.named(key, *m)); segments[key] == nil {
 						texts[key] = pipe.Get(ctx, key)
 					}
 				}
@@ -427,7 +438,7 @@ func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked)
 			} else if texts[key].Err() == nil {
 				segment = open(a.In[i].ID, texts[key].Val())
 				segments[key] = segment
-				r.add(named(key, a.In[i]), segment)
+				r.add(a.named(key, a.In[i]), segment)
 				entries = segment.in(lower(a.First), upper(a.Last))
 			}
 			if n := len(entries); a.Newest {

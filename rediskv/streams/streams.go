@@ -32,6 +32,10 @@ func Directory(log string) string { return log + ":segments" }
 // have been trimmed.
 func Segment(log, first string) string { return log + ":" + first }
 
+// Rewritten is the key of how often entries of a log were written anew (Rewrite): a string,
+// which is there once they were.
+func Rewritten(log string) string { return log + ":rewritten" }
+
 // MessageOf reads one entry of a stream as a script returns it.
 func MessageOf(entry any) (redis.XMessage, error) {
 	pair, _ := entry.([]any)

@@ -193,7 +193,7 @@ func (s *Shop) Capture(ctx context.Context, id string, minor int64, final bool) 
 		return err
 	}
 	priced := s.Price(amount, p.Captures+1)
-	priced.Input.Payee = p.Payee
+	priced.Input.Payee = string(p.Payee)
 	ch, err := tollgate.CapturePayment(s.NewID, s.Origin(s.Caller), p, ticket, tollgate.CaptureRequest{
 		Amount: amount, Final: final, SalesDay: a.Cutoffs.SalesDay(s.Now(), a.Closed),
 	}, priced)
@@ -213,7 +213,7 @@ func (s *Shop) GiveBack(ctx context.Context, id string, minor int64, restore boo
 	}
 	amount := tollgate.Money{Minor: minor, Currency: p.Currency}
 	priced := s.Price(amount, 0)
-	priced.Input.Payee, priced.Input.Refund = p.Payee, true
+	priced.Input.Payee, priced.Input.Refund = string(p.Payee), true
 	ch, err := tollgate.RefundPayment(s.NewID, s.Origin(s.Caller), p, ticket, tollgate.RefundRequest{
 		Amount: amount, Account: a.Status, Restore: restore, SalesDay: a.Cutoffs.SalesDay(s.Now(), a.Closed),
 	}, priced)

@@ -35,7 +35,7 @@ const (
 	ExitOK          = 0
 	ExitRefused     = 1 // the server refused (4xx), or a check said no
 	ExitUsage       = 2 // wrong flags, arguments, configuration or files
-	ExitUnavailable = 3 // no answer, or one that says to try again (5xx)
+	ExitUnavailable = 3 // no answer, one that says to try again (5xx), or one that was erased
 )
 
 // ExitError is an error that decides the exit code.
@@ -52,6 +52,9 @@ func UsageError(err error) error { return &ExitError{ExitUsage, err} }
 
 // RefusedError is an error with the exit code of a check that says no.
 func RefusedError(err error) error { return &ExitError{ExitRefused, err} }
+
+// ErrErased is of a ticket that nobody can verify, now or later.
+var ErrErased = errors.New("erased: the rules of this ticket cannot be run again")
 
 // UnavailableError is an error of a service that gives no answer.
 func UnavailableError(err error) error { return &ExitError{ExitUnavailable, err} }

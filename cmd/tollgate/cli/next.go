@@ -16,7 +16,7 @@ func (a *App) next(err error) string {
 	switch {
 	case errors.As(err, &refused):
 		command = refused.next()
-	case errors.As(err, &exit) && exit.Code == ExitUnavailable:
+	case errors.As(err, &exit) && exit.Code == ExitUnavailable && !errors.Is(err, ErrErased):
 		command = "doctor"
 	}
 	if command == "" || len(a.args) > 0 && a.args[0] == command {

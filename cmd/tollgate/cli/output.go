@@ -131,6 +131,14 @@ func ShellQuote(s string) string {
 // PriceText is an amount with its currency.
 func PriceText(m tollgate.Money) string { return m.String() + " " + string(m.Currency) }
 
+// PayeeText is a payee, or that it was erased.
+func PayeeText(p tollgate.KeptPayee) string {
+	if p == "" {
+		return "(erased)"
+	}
+	return string(p)
+}
+
 // Plus is an amount with its sign, also where it is positive.
 func Plus(text string, sign int) string {
 	if sign > 0 {

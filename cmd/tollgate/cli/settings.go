@@ -44,7 +44,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore", "archive"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore", "archive", "erase"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each (256, or ten for each processor)",
 	},
 	{
@@ -152,11 +152,11 @@ var Settings = []setting{
 		Meaning: "where each checkpoint of an audit record is posted to, http or https: the signed note as text; none: nobody is told",
 	},
 	{
-		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor"},
+		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor", "erase"},
 		Meaning: "where payments are moved that are at an end, and read again: file:///directory, or s3://bucket/prefix?region=NAME&endpoint=https://HOST with the credentials of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a role; the same for all processes; none: they stay in Redis",
 	},
 	{
-		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor"},
+		Flag: "archive-copy", Commands: []string{"serve", "work", "dev", "check", "archive", "backup", "doctor", "erase"},
 		Meaning: "a second place for the same, on another disk or in another bucket: everything is put in both, and what cannot be read in one is read in the other; none: there is no copy",
 	},
 	{

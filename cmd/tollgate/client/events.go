@@ -162,7 +162,7 @@ func PrintEvent(c *cli.Client, text jsontext.Value) error {
 	case *tollgate.PayoutEventData:
 		about = fmt.Sprintf("  %s  %s  %s", d.PayoutID, cli.PriceText(d.Amount), d.Status)
 	case *tollgate.PaymentEventData:
-		about = fmt.Sprintf("  %s  %s  %s  %s", d.PaymentID, cli.PriceText(d.Amount), d.Payee, d.Status)
+		about = fmt.Sprintf("  %s  %s  %s  %s", d.PaymentID, cli.PriceText(d.Amount), cli.PayeeText(d.Payee), d.Status)
 	}
 	_, err := fmt.Fprintln(c.App.Stdout, cli.Printable(fmt.Sprintf("%5d  %s  %-24s  %s%s", e.Sequence, cli.Moment(e.CreatedAt), e.Type, e.ID, about)))
 	return err

@@ -31,7 +31,7 @@ func paymentsCommand(a *cli.App) *cobra.Command {
   tollgate payments --payee shop.example --created-after 2026-11-21T00:00:00Z`,
 	}, "/v1/payments", paymentFlags, []string{"CREATED", "STATUS", "AMOUNT", "CAPTURED", "", "PAYEE", "REFERENCE", "PAYMENT"}, []int{2, 3},
 		func(t *cli.Table, p *tollgate.Payment) string {
-			t.Row(p.CreatedAt.String(), string(p.Status), p.Amount.String(), p.AmountCaptured.String(), string(p.Currency), p.Payee, cli.Deref(p.Reference), p.ID)
+			t.Row(p.CreatedAt.String(), string(p.Status), p.Amount.String(), p.AmountCaptured.String(), string(p.Currency), string(p.Payee), cli.Deref(p.Reference), p.ID)
 			return p.ID
 		})
 }

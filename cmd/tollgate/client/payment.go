@@ -16,7 +16,7 @@ func paymentTable(p *tollgate.Payment) *cli.Table {
 	t.Row("payment", p.ID)
 	t.Row("status", string(p.Status))
 	t.Row("amount", cli.PriceText(p.Amount))
-	t.Row("payee", p.Payee)
+	t.Row("payee", cli.PayeeText(p.Payee))
 	t.Row("captured", p.AmountCaptured.String())
 	t.Row("capturable", p.AmountCapturable.String()+" until "+p.CaptureBefore.String())
 	t.Row("released", p.AmountReleased.String())

@@ -47,7 +47,10 @@ func printTicket(a *cli.App, t *tollgate.Ticket) error {
 	head.Row("ticket", t.ID)
 	head.Row("payment", t.PaymentID)
 	head.Row("amount", cli.PriceText(t.Amount))
-	head.Row("payee", t.Payee)
+	head.Row("payee", cli.PayeeText(t.Payee))
+	if t.ErasedAt != 0 {
+		head.Row("erased", t.ErasedAt.String())
+	}
 	head.Row("decision", string(t.Decision))
 	head.Row("perimeter", cli.DecisionText(t.Perimeter))
 	fees := &cli.Table{Right: []int{1}}

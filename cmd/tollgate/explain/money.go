@@ -26,7 +26,7 @@ func (r *reader) payment(id string) bool {
 func (r *reader) paymentFacts(p *tollgate.Payment) {
 	t := &r.e.facts
 	t.Row("status", string(p.Status))
-	t.Row("amount", cli.PriceText(p.Amount)+" to "+p.Payee)
+	t.Row("amount", cli.PriceText(p.Amount)+" to "+cli.PayeeText(p.Payee))
 	if p.AmountCaptured.Minor > 0 {
 		t.Row("captured", cli.PriceText(p.AmountCaptured))
 	}

@@ -162,7 +162,7 @@ func showDivergences(c *cli.Client, found jsontext.Value) error {
 		if d.Difference != nil {
 			difference = d.Difference.String()
 		}
-		t.Row(d.CreatedAt.String(), cli.PriceText(d.Input.Amount), d.Input.Payee, lines(d.Live), difference, shadow)
+		t.Row(d.CreatedAt.String(), cli.PriceText(d.Input.Amount), cli.PayeeText(d.Input.Payee), lines(d.Live), difference, shadow)
 	}
 	if _, err := fmt.Fprintln(c.App.Stdout); err != nil {
 		return err

@@ -9,6 +9,6 @@ import (
 // Commands are the processes that an operator runs.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		serveCommand(a), workCommand(a), checkCommand(a), doctorCommand(a), historyCommand(a), layoutCommand(a), backupCommand(a), restoreCommand(a), archiveCommand(a),
+		serveCommand(a), workCommand(a), checkCommand(a), doctorCommand(a), historyCommand(a), layoutCommand(a), backupCommand(a), restoreCommand(a), archiveCommand(a), eraseCommand(a),
 	}
 }

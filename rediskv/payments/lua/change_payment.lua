@@ -30,9 +30,10 @@ local function refers(id) return string.find(redis.call('GET', ticket) or '', st
 local function done() return refers(event_id) end
 local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint)
 if instead then return revised(sequences, (instead[1] == 'grant' or instead[1] == 'limited') and done() and {'done'} or instead) end
-local current = redis.call('HMGET', payment, 'v', 'due')
+local current = redis.call('HMGET', payment, 'v', 'due', 'era')
 if not current[1] then return {'missing'} end
-if current[1] ~= payment_revision or (event_before ~= '' and not refers(event_before)) then
+-- What was erased since is not written again from what was read before: nothing follows it.
+if current[1] ~= payment_revision or current[3] or (event_before ~= '' and not refers(event_before)) then
   return done() and revised(sequences, {'done'}) or {'conflict'}
 end
 local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)

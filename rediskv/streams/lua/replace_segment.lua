@@ -1,11 +1,14 @@
--- Puts what is left of a packed segment in its place, or removes it. A segment changes only
--- by having fewer entries, so that their count says whether it is the one that was read.
--- KEYS: directory, segment
--- ARGV: first, count, text
--- first is the segment's id in the directory; text is empty where nothing is left.
+-- Puts another text in the place of a packed segment: with fewer entries, with some of them
+-- written anew, or none, which removes it.
+-- KEYS: directory, segment, rewritten
+-- ARGV: first, digest, text, anew
+-- first is the segment's id in the directory, digest the SHA-1 of the text that was read,
+-- empty where there was none; text is empty where nothing is left. anew is 1 where entries
+-- are written anew, which those who keep the segment in memory learn by the count.
 -- Returns: {'replaced'} | {'other'}
 local is = redis.call('GET', segment)
-if (is and string.match(is, '^%d+;(%d+);') or '0') ~= count then return {'other'} end
+if (is and redis.sha1hex(is) or '') ~= digest then return {'other'} end
+if anew == '1' then redis.call('INCR', rewritten) end
 if text ~= '' then
   redis.call('SET', segment, text)
   return {'replaced'}

@@ -48,7 +48,7 @@ func ticketLines(t *testing.T, n int) []byte {
 		}
 		ticket := &tollgate.Ticket{
 			Object: "ticket", ID: fmt.Sprintf("tkt_%06d", i), MerchantAccountID: "ma_" + string(rune('a'+i%2)), Amount: in.Amount, Currency: "EUR",
-			Payee: in.Payee, Total: tollgate.Money{Currency: "EUR"}, CreatedAt: tollgate.At(time.Unix(1_790_000_000+int64(i), 0)),
+			Payee: tollgate.KeptPayee(in.Payee), Total: tollgate.Money{Currency: "EUR"}, CreatedAt: tollgate.At(time.Unix(1_790_000_000+int64(i), 0)),
 		}
 		ticket.Evaluate(tollgate.EvaluationAuthorization, in, []tollgate.RuleRef{ref}, lines, "evt_1", ticket.CreatedAt)
 		text, err := json.Marshal(ticket)

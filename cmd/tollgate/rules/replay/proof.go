@@ -19,7 +19,8 @@ type proof struct {
 	PaymentID   string             `json:"payment_id"`
 	Amount      tollgate.Money     `json:"amount"`
 	Currency    tollgate.Currency  `json:"currency"`
-	Payee       string             `json:"payee"`
+	Payee       tollgate.KeptPayee `json:"payee"`
+	ErasedAt    *tollgate.Instant  `json:"erased_at,omitempty"` // nothing was run again, because its payee was erased
 	OK          bool               `json:"ok"`
 	Evaluations []provenEvaluation `json:"evaluations"`
 	Problems    []string           `json:"ticket_problems"` // where the ticket is not what its evaluations make of it
@@ -60,6 +61,20 @@ const (
 	evaluationDiffers evaluationResult = "differs"
 	evaluationNotRun  evaluationResult = "not_run"
 )
+
+// erased is the proof of a ticket whose inputs were erased, which nothing can be computed
+// from again.
+func erased(t *tollgate.Ticket) *proof {
+	p := &proof{TicketID: t.ID, PaymentID: t.PaymentID, Amount: t.Amount, Currency: t.Currency, ErasedAt: &t.ErasedAt, Evaluations: []provenEvaluation{}, Problems: []string{}}
+	for i := range t.Evaluations {
+		e := &t.Evaluations[i]
+		p.Evaluations = append(p.Evaluations, provenEvaluation{
+			Number: e.Number, Kind: e.Kind, Amount: e.Input.Amount, Currency: e.Input.Currency, Rules: e.Rules,
+			Result: evaluationNotRun, Reason: "erased", SHA256: e.LinesSHA256, Kept: []tollgate.TicketLine{},
+		})
+	}
+	return p
+}
 
 // prove runs each evaluation again, puts the ticket together from what its modules say
 // now, and compares it with the records. An error says that nobody could tell.
@@ -135,6 +150,9 @@ func feeLine(l tollgate.TicketLine) tollgate.FeeLine {
 
 // verdict says what is wrong with the ticket, if anything.
 func (p *proof) verdict() error {
+	if p.ErasedAt != nil {
+		return cli.UnavailableError(cli.ErrErased)
+	}
 	of := func(r evaluationResult) (n int) {
 		for _, e := range p.Evaluations {
 			if e.Result == r {
@@ -169,7 +187,10 @@ func (p *proof) print(a *cli.App) error {
 	head := &cli.Table{}
 	head.Row("ticket", p.TicketID)
 	head.Row("payment", p.PaymentID)
-	head.Row("amount", p.Amount.String()+" "+string(p.Currency)+" to "+p.Payee)
+	head.Row("amount", p.Amount.String()+" "+string(p.Currency)+" to "+cli.PayeeText(p.Payee))
+	if p.ErasedAt != nil {
+		head.Row("erased", p.ErasedAt.String())
+	}
 	fmt.Fprint(a.Stdout, head)
 	for i := range p.Evaluations {
 		p.Evaluations[i].print(a)

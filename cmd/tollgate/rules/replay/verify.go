@@ -46,7 +46,10 @@ amount where another has the same fee, the merchant account, the perimeter, how 
 review was decided, the times of captures, and events that priced nothing.
 
 Tollgate keeps events for 30 days. An older ticket is compared with the payment
-and its transactions, and the output says how many events there were.`,
+and its transactions, and the output says how many events there were.
+
+The payee of an erased ticket is not known any more. Nothing is run then: the output
+says "erased", and the exit code is 3.`,
 		Example: `  tollgate ticket $PAYMENT --json > ticket.json
   tollgate rule verify ticket.json --modules my_fee
   tollgate rule verify $PAYMENT`,
@@ -67,7 +70,12 @@ and its transactions, and the output says how many events there were.`,
 		if err != nil {
 			return err
 		}
-		p, err := prove(ctx, t, shelf, b)
+		var p *proof
+		if t.ErasedAt != 0 {
+			p = erased(t)
+		} else {
+			p, err = prove(ctx, t, shelf, b)
+		}
 		if err != nil {
 			return err
 		}

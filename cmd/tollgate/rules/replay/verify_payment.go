@@ -133,7 +133,7 @@ func (c *comparison) transaction(x *tollgate.Transaction, e *tollgate.Evaluation
 	differ(c, of, "account", x.MerchantAccountID, c.MerchantAccountID)
 	differ(c, of, "amount", x.Amount, e.Input.Amount)
 	differ(c, of, "currency", x.Currency, e.Input.Currency)
-	differ(c, of, "payee", textOf(x.Payee), e.Input.Payee)
+	differ(c, of, "payee", textOf(x.Payee), string(e.Input.Payee))
 	differ(c, of, "time", x.CreatedAt, e.At)
 }
 
