@@ -33,7 +33,7 @@ var rooms = map[string]map[string][]string{
 		"audittree":   {"", "eventlog", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"bodies":      {},
-		"erase":       {"", "archive", "history", "ledger", "payments", "record", "script", "store", "streams"},
+		"erase":       {"", "archive", "archive/logs", "eventlog", "history", "ledger", "payments", "record", "script", "store", "streams"},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
 		"checks":      {"", "accounts", "checks/look", "checks/sums", "consistency", "eventlog", "exports", "keyring", "ledger", "payments", "peer", "record", "streams", "webhooks"},
 		"checks/look": {"", "consistency", "eventlog", "ledger", "payments", "record", "streams"},

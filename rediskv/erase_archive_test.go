@@ -81,7 +81,7 @@ func janes(t *testing.T, at, copied string) (a *archived, to, all []string) {
 }
 
 func (a *archived) erase(ctx context.Context, to []string, step func(string)) error {
-	s := erase.New(a.Store, a.archive)
+	s := erase.New(a.Store, a.archive, nil)
 	s.Step = step
 	return s.Erase(ctx, a.Caller.Organization, to)
 }
@@ -233,6 +233,11 @@ func TestReadBeforeErased(t *testing.T) {
 		}
 	}
 	a.move(t)
+	a.open(t, archive.Options{})
+	a.move(t)
+	if names := a.inPacks(t, jane); len(names) > 0 {
+		t.Errorf("packs have it: %v", names)
+	}
 	for _, id := range to {
 		row, _, err := a.archive.Row(t.Context(), id)
 		must(t, err)
@@ -252,13 +257,13 @@ var eraseResends = []resend{
 	{"erase_records", "a payment, and it is refused another refund", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.payTo(t, jane, 1)[0]
 		return func(through *fixture) error {
-			return erase.New(through.Store, nil).Erase(t.Context(), f.Caller.Organization, []string{id})
+			return erase.New(through.Store, nil, nil).Erase(t.Context(), f.Caller.Organization, []string{id})
 		}, func() { _ = f.GiveBack(t.Context(), id, 100, false) }
 	}},
 	{"rewrite_entries", "its event, and another one follows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.payTo(t, jane, 1)[0]
 		return func(through *fixture) error {
-			return erase.New(through.Store, nil).Erase(t.Context(), f.Caller.Organization, []string{id})
+			return erase.New(through.Store, nil, nil).Erase(t.Context(), f.Caller.Organization, []string{id})
 		}, func() { f.payTo(t, "other.example", 1) }
 	}},
 }

@@ -21,6 +21,8 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/archive/logs"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/store"
@@ -33,12 +35,15 @@ var lua embed.FS
 type Store struct {
 	*store.Store
 	archive *archive.Store
+	logs    *logs.Store
 	// Step is told of each step that is done; nil: nobody is.
 	Step func(step string)
 }
 
-// New returns it; the archive is nil where there is none.
-func New(s *store.Store, a *archive.Store) *Store { return &Store{Store: s, archive: a} }
+// New returns it. Where there is no archive, both parts of it are nil: of payments, and of logs.
+func New(s *store.Store, a *archive.Store, l *logs.Store) *Store {
+	return &Store{Store: s, archive: a, logs: l}
+}
 
 func (s *Store) step(step string) {
 	if s.Step != nil {
@@ -142,7 +147,7 @@ func (s *Store) Erase(ctx context.Context, org string, ids []string) error {
 	if s.archive == nil {
 		var packs int64
 		if err := s.Timed(ctx, "archive_packs", func(ctx context.Context) (err error) {
-			packs, err = s.Redis.Exists(ctx, rediskv.ArchiveKey(s.Partition(org))).Result()
+			packs, err = s.Redis.Exists(ctx, rediskv.ArchiveKey(s.Partition(org)), eventlog.LogsKey(s.Partition(org))).Result()
 			return err
 		}); err != nil {
 			return err
@@ -202,6 +207,13 @@ func (e *erasing) run(ctx context.Context, ids []string) error {
 		}
 	}
 	e.step("packs")
+	if e.logs != nil {
+		slices.Sort(e.events)
+		if err := e.logs.Erase(ctx, e.k, "events", slices.Compact(e.events), e.event); err != nil {
+			return err
+		}
+	}
+	e.step("packs of events")
 	return e.Timed(ctx, "erased", func(ctx context.Context) error {
 		all := make([]string, 0, len(e.at))
 		for id := range e.at {

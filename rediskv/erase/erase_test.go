@@ -125,7 +125,7 @@ func TestErased(t *testing.T) {
 			if found := grep(t, f.Redis, whom...); len(found) < 10 {
 				t.Fatalf("too little to erase: %v", found)
 			}
-			s := erase.New(f.Store, nil)
+			s := erase.New(f.Store, nil, nil)
 			list, err := s.To(t.Context(), f.Caller.Organization, whom[0])
 			if err != nil || len(list) != len(janes) {
 				t.Fatal(list, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,9 +13,7 @@ import (
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv"
-	"tollgate/rediskv/archive"
 	"tollgate/rediskv/erase"
-	"tollgate/rediskv/store"
 )
 
 func eraseCommand(a *cli.App) *cobra.Command {
@@ -98,16 +95,16 @@ func (o *erasure) open(c *cli.Config) error {
 		return err
 	}
 	defer s.Close()
-	var from *archive.Store
+	o.s = erase.New(s, nil, nil)
 	if len(on) > 0 {
-		from = archive.New(s.DB, archive.Options{Shelves: on, Scratch: os.TempDir()})
-		s.UseArchive(from)
+		l := logsOn(s.DB, on)
+		o.s = erase.New(s, UseArchive(s, on), l)
+		s.UseLogs(l)
 	}
-	return awayError(o.run(ctx, s, from))
+	return awayError(o.run(ctx))
 }
 
-func (o *erasure) run(ctx context.Context, s *store.Store, from *archive.Store) error {
-	o.s = erase.New(s, from)
+func (o *erasure) run(ctx context.Context) error {
 	list, err := o.find(ctx)
 	if err != nil {
 		return err

@@ -42,46 +42,28 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 	if err != nil {
 		return c, err
 	}
-	named, previous, ends := map[string]bool{}, "", map[string]Range{}
+	named, previous := map[string]bool{}, ""
+	k := &checking{s, heal, named, found}
 	for _, l := range m.lines {
-		say := func(w shelves.Wrong, file string) {
-			found(Finding{Line: l.Number, Copy: w.Shelf > 0, File: file, Message: w.Message, Healed: w.Healed})
-		}
 		if l.Previous != previous {
-			say(shelves.Wrong{Message: "it does not follow the line before"}, l.Name())
+			k.say(l, shelves.Wrong{Message: "it does not follow the line before"}, l.Name())
 		}
 		previous = l.digest()
-		entries := int64(0)
-		for _, r := range l.Ranges {
-			name := nameOf(l.Log, r.Organization)
-			anew := l.Log == postings.LogPostings && r.FirstSequence == 1 // they were made again
-			if before := ends[name]; before.Last != "" && !anew && (!streams.Less(before.Last, r.First) || before.LastSequence > 0 && r.FirstSequence > 0 && r.FirstSequence != before.LastSequence+1) {
-				say(shelves.Wrong{Message: fmt.Sprintf("its range of the %s of %s begins with number %d at %s, and the one before ends with number %d at %s", l.Log, r.Organization, r.FirstSequence, r.First, before.LastSequence, before.Last)}, l.Name())
-			}
-			ends[name] = r
-			entries += r.Entries
+		c.Lines++
+		if err := k.file(ctx, l, l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return shelves.IsText(ctx, on, l.Name(), l.text) }); err != nil {
+			return c, err
 		}
-		if entries != l.Pack.Rows {
-			say(shelves.Wrong{Message: fmt.Sprintf("its ranges have %d entries, and its pack %d rows", entries, l.Pack.Rows)}, l.Name())
+	}
+	ends := map[string]Range{}
+	for _, l := range m.force {
+		k.ranges(l, ends)
+		if err := k.pack(ctx, l); err != nil {
+			return c, err
 		}
-		for _, file := range []struct {
-			name string
-			size int64
-			is   func(shelf.Shelf) error
-		}{
-			{l.Name(), int64(len(l.text)), func(on shelf.Shelf) error { return shelves.IsText(ctx, on, l.Name(), l.text) }},
-			{l.packName(), l.Pack.Size, func(on shelf.Shelf) error { return shelves.IsPack(ctx, on, l.packName(), l.Pack) }},
-		} {
-			named[file.name] = true
-			wrong, err := shelves.Look(ctx, s.Shelves, file.name, file.size, heal, file.is)
-			if err != nil {
-				return c, unavailable(err)
-			}
-			for _, w := range wrong {
-				say(w, file.name)
-			}
-		}
-		c.Lines, c.Packs, c.Entries, c.Bytes = c.Lines+1, c.Packs+1, c.Entries+l.Pack.Rows, c.Bytes+l.Pack.Size
+		c.Packs, c.Entries, c.Bytes = c.Packs+1, c.Entries+l.Pack.Rows, c.Bytes+l.Pack.Size
+	}
+	if err := s.leftovers(ctx, m, heal, named, found); err != nil {
+		return c, err
 	}
 	if err := s.bounds(ctx, partition, m, found); err != nil {
 		return c, err
@@ -100,6 +82,57 @@ func (s *Store) Check(ctx context.Context, partition int, heal bool, found func(
 		}
 	}
 	return c, nil
+}
+
+// checking is a check of a partition.
+type checking struct {
+	*Store
+	heal  bool
+	named map[string]bool
+	found func(Finding)
+}
+
+func (k *checking) say(l *Line, w shelves.Wrong, file string) {
+	k.found(Finding{Line: l.Number, Copy: w.Shelf > 0, File: file, Message: w.Message, Healed: w.Healed})
+}
+
+// file looks at a file of a line on each shelf.
+func (k *checking) file(ctx context.Context, l *Line, name string, size int64, is func(shelf.Shelf) error) error {
+	k.named[name] = true
+	wrong, err := shelves.Look(ctx, k.Shelves, name, size, k.heal, is)
+	if err != nil {
+		return unavailable(err)
+	}
+	for _, w := range wrong {
+		k.say(l, w, name)
+	}
+	return nil
+}
+
+// pack looks at the pack of a line, or at the one that is there instead, if Redis was put back
+// from a copy of before.
+func (k *checking) pack(ctx context.Context, l *Line) error {
+	if w, _, err := k.open(ctx, within{part: part{line: l}}); err == nil {
+		l = w.line
+	}
+	return k.file(ctx, l, l.packName(), l.Pack.Size, func(on shelf.Shelf) error { return shelves.IsPack(ctx, on, l.packName(), l.Pack) })
+}
+
+// ranges compares the ranges of a line with those of the lines before, and with its pack.
+func (k *checking) ranges(l *Line, ends map[string]Range) {
+	entries := int64(0)
+	for _, r := range l.Ranges {
+		name := nameOf(l.Log, r.Organization)
+		anew := l.Log == postings.LogPostings && r.FirstSequence == 1 // they were made again
+		if before := ends[name]; before.Last != "" && !anew && (!streams.Less(before.Last, r.First) || before.LastSequence > 0 && r.FirstSequence > 0 && r.FirstSequence != before.LastSequence+1) {
+			k.say(l, shelves.Wrong{Message: fmt.Sprintf("its range of the %s of %s begins with number %d at %s, and the one before ends with number %d at %s", l.Log, r.Organization, r.FirstSequence, r.First, before.LastSequence, before.Last)}, l.Name())
+		}
+		ends[name] = r
+		entries += r.Entries
+	}
+	if entries != l.Pack.Rows {
+		k.say(l, shelves.Wrong{Message: fmt.Sprintf("its ranges have %d entries, and its pack %d rows", entries, l.Pack.Rows)}, l.Name())
+	}
 }
 
 // bounds compares what Redis says that packs have of each log with the lines.

@@ -20,8 +20,12 @@ import (
 	"tollgate/rediskv/record"
 )
 
-// format is the only one that there is.
-const format = "tollgate-logs/1"
+// Formats of lines. A release that does not know what it means to replace a line refuses those
+// that do.
+const (
+	format         = "tollgate-logs/1"
+	formatReplaces = "tollgate-logs/2" // with Replaces
+)
 
 // Line is one of the manifest: a pack of ranges of logs.
 type Line struct {
@@ -34,6 +38,9 @@ type Line struct {
 	SealedAt  tollgate.Instant `json:"sealed_at"`
 	HistoryID string           `json:"history_id"`
 	Previous  string           `json:"previous"` // SHA-256 of the line before; empty in the first
+	// Replaces is the number of a line that this one stands in for: its pack has the same
+	// ranges, of which some entries were erased, and the other one's is gone. 0: of none.
+	Replaces int64 `json:"replaces,omitzero"`
 
 	text string
 }
@@ -92,8 +99,11 @@ func ParseLine(text string) (*Line, error) {
 	if err := json.Unmarshal([]byte(text), l); err != nil {
 		return nil, fmt.Errorf("line of the manifest of logs: %w", err)
 	}
-	if l.Format != format {
-		return nil, fmt.Errorf("line %d of the manifest of logs has format %q, and this release knows %q", l.Number, l.Format, format)
+	switch {
+	case l.Format == format && l.Replaces == 0:
+	case l.Format == formatReplaces && l.Replaces > 0 && l.Replaces < l.Number:
+	default:
+		return nil, fmt.Errorf("line %d of the manifest of logs has format %q, and this release knows %q and %q", l.Number, l.Format, format, formatReplaces)
 	}
 	if len(l.Ranges) == 0 {
 		return nil, fmt.Errorf("line %d of the manifest of logs has no ranges", l.Number)
@@ -113,6 +123,7 @@ func stored(manifest string, l *Line) string {
 // manifest is what Redis has of a partition, as it was read. It does not change.
 type manifest struct {
 	lines []*Line
+	force []*Line           // those that none stands in for, each at the place of the one that it replaces
 	of    map[string][]part // by log and organization, in the order of the log
 }
 
@@ -136,17 +147,37 @@ func nameOf(log, org string) string { return log + " of " + org }
 
 // with is the manifest with more lines behind it.
 func (m *manifest) with(more []*Line) *manifest {
-	next := &manifest{slices.Concat(m.lines, more), maps.Clone(m.of)}
+	next := &manifest{slices.Concat(m.lines, more), slices.Clone(m.force), maps.Clone(m.of)}
 	if next.of == nil {
 		next.of = map[string][]part{}
 	}
 	for _, l := range more {
+		if at := slices.IndexFunc(next.force, func(is *Line) bool { return is.Number == l.Replaces }); at >= 0 {
+			next.standsIn(l, next.force[at])
+			next.force[at] = l
+			continue
+		}
+		next.force = append(next.force, l)
 		for i := range l.Ranges {
 			name := nameOf(l.Log, l.Ranges[i].Organization)
 			next.of[name] = append(slices.Clip(next.of[name]), part{&l.Ranges[i], l})
 		}
 	}
 	return next
+}
+
+// standsIn puts the ranges of a line in the place of those of another one.
+func (m *manifest) standsIn(l, was *Line) {
+	for i := range l.Ranges {
+		name := nameOf(l.Log, l.Ranges[i].Organization)
+		parts := slices.Clone(m.of[name])
+		for n := range parts {
+			if parts[n].line == was {
+				parts[n] = part{&l.Ranges[i], l}
+			}
+		}
+		m.of[name] = parts
+	}
 }
 
 // manifest is that of a partition as it is now: what is known of it, with what has come since.
@@ -221,13 +252,13 @@ func lineOf(key string, partition int, number int64, text string) (*Line, error)
 	return l, err
 }
 
-// Manifest are the lines of a partition.
+// Manifest are the lines of a partition that are in force.
 func (s *Store) Manifest(ctx context.Context, partition int) ([]*Line, error) {
 	m, err := s.manifest(ctx, partition)
 	if err != nil {
 		return nil, err
 	}
-	return m.lines, nil
+	return m.force, nil
 }
 
 // conflict is no error: another worker was faster.

@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -89,6 +90,11 @@ func (s *Store) turn(ctx context.Context, partition int, log string, keep tollga
 		return false, fmt.Errorf("archive of logs: %w", err)
 	}
 	if err := s.add(ctx, l, p); err != nil {
+		if errors.Is(err, rediskv.ErrConflict) {
+			if err := s.outdated(ctx, l, p); err != nil {
+				return false, err
+			}
+		}
 		return false, conflict(err)
 	}
 	s.step(partition, "added to the manifest")
@@ -113,6 +119,7 @@ func (s *Store) ready(ctx context.Context, m *manifest) error {
 type stretch struct {
 	k           rediskv.Space
 	before      string           // what Redis says that packs have
+	times       string           // how often entries of the log have been written anew
 	has         *eventlog.Packed // the same; nil: nothing
 	from, until string           // places: behind the first, and before the second
 }
@@ -134,18 +141,18 @@ func (c *choice) due(rows int, before tollgate.Instant) bool {
 func (s *Store) choose(ctx context.Context, log string, due []eventlog.Due) (*choice, error) {
 	c := &choice{}
 	for some := range slices.Chunk(due, rediskv.ReadTogether) {
-		texts := make([]*redis.StringCmd, len(some))
+		texts, times := make([]*redis.StringCmd, len(some)), make([]*redis.StringCmd, len(some))
 		if err := s.db.Timed(ctx, "packed_logs", func(ctx context.Context) error {
 			pipe := s.db.Redis.Pipeline()
 			for i, d := range some {
-				texts[i] = pipe.Get(ctx, eventlog.PackedKey(d.Space, log))
+				texts[i], times[i] = pipe.Get(ctx, eventlog.PackedKey(d.Space, log)), pipe.Get(ctx, streams.Rewritten(d.Space.Object(log)))
 			}
 			return rediskv.Answered(pipe.Exec(ctx))
 		}); err != nil {
 			return nil, err
 		}
 		for i, d := range some {
-			if err := s.chooseOf(ctx, c, log, d, texts[i].Val()); err != nil {
+			if err := s.chooseOf(ctx, c, log, d, texts[i].Val(), times[i].Val()); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +160,7 @@ func (s *Store) choose(ctx context.Context, log string, due []eventlog.Due) (*ch
 	return c, nil
 }
 
-func (s *Store) chooseOf(ctx context.Context, c *choice, log string, d eventlog.Due, before string) error {
+func (s *Store) chooseOf(ctx context.Context, c *choice, log string, d eventlog.Due, before, times string) error {
 	if d.Until <= 0 {
 		return nil
 	}
@@ -161,7 +168,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, log string, d eventlog.
 	if err != nil {
 		return unavailable(err)
 	}
-	one := stretch{k: d.Space, before: before, has: has, from: "-", until: "(" + rediskv.Milli(d.Until) + "-0"}
+	one := stretch{k: d.Space, before: before, times: times, has: has, from: "-", until: "(" + rediskv.Milli(d.Until) + "-0"}
 	if has != nil {
 		one.from = "(" + has.Last
 	}
@@ -194,10 +201,12 @@ type sealing struct {
 	file      *os.File
 	pack      *packs.Writer
 	sums      [][sha256.Size]byte // of each row
+	keys      []string            // of each row, of a worker
 	bytes     int
 	ranges    []Range
 	of        []stretch // of each range
 	summary   packs.Summary
+	replaces  int64 // the line that it is to stand in for; 0: none
 }
 
 func (p *sealing) discard() {
@@ -280,7 +289,7 @@ func (p *sealing) add(r *Range, org string, m redis.XMessage) error {
 	if err != nil {
 		return err
 	}
-	p.sums, p.bytes = append(p.sums, sha256.Sum256(text)), p.bytes+len(text)
+	p.sums, p.keys, p.bytes = append(p.sums, sha256.Sum256(text)), append(p.keys, key), p.bytes+len(text)
 	if r.LastSequence = eventlog.NumberOf(m); r.Entries == 0 {
 		r.First, r.FirstSequence = m.ID, r.LastSequence
 	}
@@ -300,6 +309,9 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 	l := &Line{
 		Format: format, Number: m.last() + 1, Partition: p.partition, Log: p.log, Pack: p.summary, Ranges: p.ranges,
 		SealedAt: s.db.Now(), HistoryID: in, Previous: m.digest(),
+	}
+	if p.replaces != 0 {
+		l.Format, l.Replaces = formatReplaces, p.replaces
 	}
 	if err := l.sealed(); err != nil {
 		return nil, err
@@ -338,7 +350,7 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 func (s *Store) add(ctx context.Context, l *Line, p *sealing) error {
 	key := eventlog.LogsKey(l.Partition)
 	inv := scriptAddLogs.With(addLogsKeys{key}, addLogsArgs{l.Number, stored(key, l)})
-	inv.Grow(len(p.of), 2*len(p.of))
+	inv.Grow(2*len(p.of), 3*len(p.of))
 	for i, one := range p.of {
 		r, at := &p.ranges[i], eventlog.PackedKey(one.k, l.Log)
 		has := eventlog.Packed{First: r.First, Last: r.Last, Sequence: r.LastSequence, Until: r.Until, Entries: r.Entries}
@@ -349,7 +361,7 @@ func (s *Store) add(ctx context.Context, l *Line, p *sealing) error {
 		if err != nil {
 			return err
 		}
-		inv.Keys, inv.Args = append(inv.Keys, at), append(inv.Args, one.before, text)
+		inv.Keys, inv.Args = append(inv.Keys, at, streams.Rewritten(one.k.Object(l.Log))), append(inv.Args, one.before, text, one.times)
 	}
 	_, _, err := s.db.Run(ctx, inv)
 	return err

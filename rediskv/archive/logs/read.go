@@ -64,7 +64,7 @@ type within struct {
 // over one entry, with nothing in it, as a segment in Redis does: who reads finds that it is
 // damaged, and goes on behind it.
 func (s *Store) entries(ctx context.Context, w within, descending bool, take func(redis.XMessage) bool) error {
-	all, err := s.cache.Frames(ctx, w.line.packName())
+	w, all, err := s.open(ctx, w)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -187,7 +187,7 @@ func (s *Store) findIn(ctx context.Context, w within, id string, at tollgate.Ins
 	if w.low > w.high {
 		return nil, nil
 	}
-	all, err := s.cache.Frames(ctx, w.line.packName())
+	w, all, err := s.open(ctx, w)
 	if err != nil {
 		return nil, unavailable(err)
 	}
