@@ -167,7 +167,7 @@ func (a *adopting) take(ctx context.Context, m *manifest, l *Line) (done bool, e
 	}
 	before := a.count
 	a.spans, a.unlike = map[string]*ledger.Span{}, map[string]bool{}
-	fence, err := a.fence(ctx, a.partition)
+	fence, _, err := a.fence(ctx, a.partition)
 	if err != nil {
 		return false, err
 	}

@@ -76,6 +76,10 @@ func (s *Store) candidates(ctx context.Context, partition int, m *manifest, b *b
 		}
 	}
 	sort.Strings(names)
+	_, erased, err := s.fence(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
 	all := candidates{}
 	for _, name := range slices.Compact(names) {
 		number, is := numberOf(name)
@@ -94,6 +98,10 @@ func (s *Store) candidates(ctx context.Context, partition int, m *manifest, b *b
 		}
 		if err != nil {
 			return nil, unavailable(err)
+		}
+		if l.Erased < erased {
+			b.told[name] = "no line of the manifest refers to it: what it names was read before something was erased, and Redis has refused it"
+			continue
 		}
 		all[l.Previous] = append(all[l.Previous], l)
 	}

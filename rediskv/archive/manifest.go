@@ -56,6 +56,9 @@ type Line struct {
 	// Replaces is the number of a line that this one stands in for: its pack has the same
 	// payments, of which some were erased, and the other one's is gone. 0: of none.
 	Replaces int64 `json:"replaces,omitzero"`
+	// Erased is the fence of before its payments were read. One that is behind that of Redis
+	// was refused, and may have what is erased: it is never taken back.
+	Erased int64 `json:"erased,omitzero"`
 
 	text string
 	rank int64 // the number of the line that it stands in for in the end, or its own

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -63,7 +62,7 @@ func (k *checking) lists(ctx context.Context, l *Line) error {
 	case err != nil:
 		return unavailable(err)
 	case !lost && sum.SHA256 != l.Lists.SHA256: // another release may have compressed them otherwise
-		same, err := k.sameRows(ctx, name, file, sum)
+		same, err := k.cache.SameRows(ctx, name, file, sum.Size)
 		if err != nil {
 			return unavailable(err)
 		}
@@ -82,48 +81,6 @@ func (k *checking) lists(ctx context.Context, l *Line) error {
 		k.found(f)
 	}
 	return nil
-}
-
-// sameRows reports whether a pack on the shelves has the rows of another one, which is in a file.
-func (k *checking) sameRows(ctx context.Context, name string, file *os.File, sum packs.Summary) (same bool, err error) {
-	made, err := packs.Open(ctx, readerOf{file}, sum.Size)
-	if err != nil {
-		return false, err
-	}
-	want, err := digestOf(ctx, len(made.Index().Frames), made.Frame)
-	if err != nil {
-		return false, err
-	}
-	err = k.cache.Read(ctx, name, func(ctx context.Context, r *shelves.Reading) error {
-		is, err := digestOf(ctx, len(r.Index().Frames), r.Frame)
-		same = is == want
-		return err
-	})
-	return same, err
-}
-
-// digestOf is that of all rows of some frames.
-func digestOf(ctx context.Context, frames int, frame func(context.Context, int) (*packs.Frame, error)) (sum [sha256.Size]byte, err error) {
-	h := sha256.New()
-	for n := range frames {
-		f, err := frame(ctx, n)
-		if err != nil {
-			return sum, err
-		}
-		for _, row := range f.Rows() {
-			h.Write(row)
-			h.Write([]byte{'\n'})
-		}
-	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-// readerOf is a file as package packs reads it.
-type readerOf struct{ file *os.File }
-
-func (r readerOf) ReadAt(_ context.Context, p []byte, off int64) error {
-	_, err := r.file.ReadAt(p, off)
-	return err
 }
 
 // shelveAgain puts a file on all shelves in place of what is there.

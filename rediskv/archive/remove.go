@@ -30,11 +30,12 @@ var (
 	scriptEndPack        = script.New[endPackKeys, endPackArgs](lua, "end_pack")
 )
 
-// removal is a payment that a pack has, the digest of what Redis has that is the same, and
-// which of the pack's transactions are its.
+// removal is a payment that a pack has, the digest of what Redis has that is the same, whether
+// it is erased there, and which of the pack's transactions are its.
 type removal struct {
 	chosen
 	digest   string
+	erased   bool
 	from, to int
 }
 

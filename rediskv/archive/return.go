@@ -38,7 +38,7 @@ func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing 
 
 // putBack is ErrConflict where something was erased since the payment was read.
 func (s *Store) putBack(ctx context.Context, k rediskv.Space, id string, missing error) error {
-	fence, err := s.fence(ctx, k.Partition)
+	fence, _, err := s.fence(ctx, k.Partition)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 // makePack chooses payments, and moves them into a pack that is the next of a manifest.
 func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *manifest, after time.Duration, in string) (moved int, err error) {
 	before := s.before(after)
-	fence, err := s.fence(ctx, partition)
+	fence, erased, err := s.fence(ctx, partition)
 	if err != nil {
 		return 0, err
 	}
@@ -124,11 +124,16 @@ func (s *Store) makePack(ctx context.Context, partition int, orgs []string, m *m
 	if len(p.removals) == 0 {
 		return 0, conflict(s.add(ctx, partition, m.last(), "", c.through, nil, adding{fence: fence}))
 	}
-	l, err := s.shelve(ctx, p, m, in)
+	l, err := s.shelve(ctx, p, m, in, erased)
 	if err != nil {
 		return 0, err
 	}
 	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c.through, p.lists.spans, adding{fence: fence}); err != nil {
+		if errors.Is(err, rediskv.ErrConflict) {
+			if err := s.outdated(ctx, p, l); err != nil {
+				return 0, err
+			}
+		}
 		return 0, conflict(err)
 	}
 	s.step(partition, "added to the manifest")
@@ -293,7 +298,7 @@ func (p *sealing) add(k rediskv.Space, one chosen, r whole, before tollgate.Inst
 	p.parts = append(p.parts, part{of, text[:len(text)-len(of)-len(tollgate.FirstNumber)]})
 	p.sums = append(p.sums, sha256.Sum256(row))
 	from, to := p.lists.add(k, a)
-	p.removals = append(p.removals, removal{one, r.digest, from, to})
+	p.removals = append(p.removals, removal{one, r.digest, a.Ticket.ErasedAt != 0, from, to})
 	p.extend(a)
 	return true, nil
 }
@@ -384,7 +389,7 @@ func (s *Store) stay(ctx context.Context, some []chosen, before tollgate.Instant
 
 // shelve puts the packs on the shelf, reads them back from there, and then puts their line
 // there.
-func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) (*Line, error) {
+func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string, erased int64) (*Line, error) {
 	for _, on := range s.Shelves {
 		for i, sum := range p.summaries {
 			if err := s.shelvePack(ctx, on, p, i, sum); err != nil {
@@ -394,7 +399,7 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 	}
 	l := &Line{
 		Format: format, Number: m.last() + 1, Partition: p.partition, Payments: p.summaries[0], Parts: p.summaries[1], Lists: &p.summaries[2],
-		From: p.from, Until: p.until, SealedAt: s.db.Now(), HistoryID: in,
+		From: p.from, Until: p.until, SealedAt: s.db.Now(), HistoryID: in, Erased: erased,
 	}
 	if n := len(m.lines); n > 0 {
 		l.Previous = m.lines[n-1].digest()

@@ -38,6 +38,9 @@ type Store struct {
 	logs    *logs.Store
 	// Step is told of each step that is done; nil: nobody is.
 	Step func(step string)
+	// Left is told of files of the archive that have something of what is erased, and must
+	// stay: lines name them that Redis does not have. nil: nobody is.
+	Left func(file string)
 }
 
 // New returns it. Where there is no archive, both parts of it are nil: of payments, and of logs.
@@ -174,6 +177,11 @@ type erasing struct {
 }
 
 func (e *erasing) run(ctx context.Context, ids []string) error {
+	if e.archive != nil {
+		if err := e.archive.CatchUp(ctx, e.k.Partition); err != nil {
+			return err
+		}
+	}
 	for _, id := range ids {
 		if err := e.note(ctx, id); err != nil {
 			return err
@@ -202,7 +210,13 @@ func (e *erasing) run(ctx context.Context, ids []string) error {
 	}
 	e.step("lists")
 	if e.archive != nil {
-		if err := e.archive.Erase(ctx, e.k, e.at); err != nil {
+		left, err := e.archive.Erase(ctx, e.k, e.at)
+		if e.Left != nil {
+			for _, file := range left {
+				e.Left(file)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -196,11 +196,11 @@ func erasedHash(key string, f record.Fields, at tollgate.Instant, names ...strin
 	for _, name := range names {
 		delete(next, name)
 	}
-	if maps.Equal(next, f) && (at == 0 || f["era"] != "") {
+	if maps.Equal(next, f) && (at == 0 || f[payments.ErasedField] != "") {
 		return f
 	}
-	if at != 0 && next["era"] == "" {
-		next["era"] = rediskv.Milli(at)
+	if at != 0 && next[payments.ErasedField] == "" {
+		next[payments.ErasedField] = rediskv.Milli(at)
 	}
 	var pairs []any
 	for name, value := range next {

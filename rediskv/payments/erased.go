@@ -2,6 +2,9 @@ package payments
 
 import "tollgate"
 
+// ErasedField is that of a payment's hash which says since when it is erased.
+const ErasedField = "era"
+
 // Erase takes whom a payment was for out of all that belongs to it; false where that was done
 // before.
 func (a *Archived) Erase(at tollgate.Instant) bool {

@@ -211,18 +211,8 @@ func (s *Store) clean(ctx context.Context, m *manifest) error {
 
 // remove removes a file from all shelves, if it is there.
 func (s *Store) remove(ctx context.Context, partition int, name string) error {
-	for _, on := range s.Shelves {
-		there, err := on.List(ctx, name)
-		if err != nil {
-			return unavailable(err)
-		}
-		if len(there) == 0 {
-			continue
-		}
-		if err := on.Remove(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return unavailable(err)
-		}
-		s.step(partition, "removed "+name)
+	if err := shelves.Remove(ctx, s.Shelves, name, func() { s.step(partition, "removed "+name) }); err != nil {
+		return unavailable(err)
 	}
 	return nil
 }
