@@ -69,11 +69,16 @@ func (e *erasing) archived(ctx context.Context, id string) error {
 	if e.archive == nil {
 		return tollgate.NotFound()
 	}
-	row, _, err := e.archive.Row(ctx, id)
-	if err != nil || row == nil {
+	found, err := e.archive.Payments(ctx, e.k, []string{id})
+	of, _, _ := tollgate.NumberIn(id)
+	r := found[of]
+	if err != nil || r == nil {
 		return err
 	}
-	a, err := payments.ReadArchived(row)
+	if r.Err != nil {
+		return r.Err
+	}
+	a, err := payments.ArchivedOf(e.k, id, r)
 	if err != nil {
 		return err
 	}

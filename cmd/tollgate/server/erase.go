@@ -23,7 +23,7 @@ func eraseCommand(a *cli.App) *cobra.Command {
 		Short: "Erase whom payments were for",
 		Long: `Erase the payee, reference, description and metadata of all payments to a payee, or of
 one payment, for good: in Redis, in its events and remembered answers, and in every pack
-of the archive. Amounts, fees, rules and digests stay. The ticket says since when it is
+of the archive, of payments and of events. Amounts, fees, rules and digests stay. The ticket says since when it is
 erased. Nobody can run its rules again, and the payment cannot be refunded any more.
 
 A payment must be at an end. Those that can still be captured are named and stay.
@@ -34,8 +34,9 @@ expire. The audit record names the payments by their ids.
 A run that was killed has left notes. The next run of this command, for whichever
 payment, ends what it began.
 
-Exit codes: 0 all are erased, or would be; 1 some are not at an end, or there is no such
-payment; 3 Redis or the archive is away.`,
+Exit codes: 0 all are erased, or would be; 1 some are not at an end, there is no such
+payment, or a file of the archive is left to you; 2 wrong usage; 3 Redis or the archive
+is away.`,
 		Example: `  tollgate erase --payee jane.example --dry-run
   tollgate erase --payee jane.example --yes
   tollgate erase --payment pay_01kb5y1jzv8dm3c4qhx7w2ta00`,
@@ -68,6 +69,8 @@ type erasureJSON struct {
 	Payments []erase.Found `json:"payments"`
 	Erased   int           `json:"erased"` // by this run; with --dry-run, that would be
 	Open     int           `json:"open"`   // that stay, as they are not at an end
+	// Left are files of the archive that have something of it, and that only a person can judge.
+	Left []string `json:"left"`
 }
 
 func (o *erasure) open(c *cli.Config) error {
@@ -112,7 +115,12 @@ func (o *erasure) run(ctx context.Context) error {
 	if len(list) == 0 && o.payment != "" {
 		return fmt.Errorf("there is no payment %s", cli.Printable(o.payment))
 	}
-	shown := erasureJSON{Object: "erasure", DryRun: o.dry, Payments: append([]erase.Found{}, list...)}
+	shown := erasureJSON{Object: "erasure", DryRun: o.dry, Payments: append([]erase.Found{}, list...), Left: []string{}}
+	o.s.Left = func(file string) {
+		if !slices.Contains(shown.Left, file) {
+			shown.Left = append(shown.Left, file)
+		}
+	}
 	for _, one := range list {
 		switch {
 		case one.Open:
@@ -140,16 +148,23 @@ func (o *erasure) run(ctx context.Context) error {
 	if shown.Open > 0 {
 		return cli.RefusedError(fmt.Errorf("%d payments are not at an end and stay: capture or cancel them first", shown.Open))
 	}
+	if len(shown.Left) > 0 {
+		return cli.RefusedError(fmt.Errorf("no line of Redis refers to these files of the archive, and they still have what was erased: take them back with 'tollgate archive check --adopt' and erase again, or remove them: %s", strings.Join(shown.Left, ", ")))
+	}
 	return nil
 }
 
 // find are the payments that were asked for, and those that a run which died has begun.
 func (o *erasure) find(ctx context.Context) (list []erase.Found, err error) {
-	orgs := []string{o.organization}
-	if o.organization == "" {
-		if orgs, err = o.s.Organizations(ctx); err != nil {
-			return nil, err
+	orgs, err := o.s.Organizations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.organization != "" {
+		if !slices.Contains(orgs, o.organization) {
+			return nil, cli.UsageError(fmt.Errorf("--organization: there is no organization %s", cli.Printable(o.organization)))
 		}
+		orgs = []string{o.organization}
 	}
 	for _, org := range orgs {
 		begun, err := o.s.Begun(ctx, org)
@@ -241,10 +256,16 @@ func (o *erasure) end(shown erasureJSON) error {
 	if o.asJSON {
 		return o.a.PrintJSON(shown)
 	}
-	verb := "erased"
-	if o.dry {
-		verb = "would erase"
+	text := fmt.Sprintf("erased %d payments\n", shown.Erased)
+	switch {
+	case o.dry:
+		text = fmt.Sprintf("would erase %d payments\n", shown.Erased)
+	case shown.Erased > 0:
+	case o.payment != "" && shown.Open == 0:
+		text = "nothing to erase: the payment is erased already\n"
+	case shown.Open == 0:
+		text = "nothing to erase: no payment is to this payee, or all of them are erased already\n"
 	}
-	_, err := fmt.Fprintf(o.a.Stdout, "%s %d payments\n", verb, shown.Erased)
+	_, err := fmt.Fprint(o.a.Stdout, text)
 	return err
 }
