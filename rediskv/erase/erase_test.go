@@ -1,6 +1,7 @@
 package erase_test
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -58,12 +59,17 @@ func (f *fixture) pay(t testing.TB, n int, payee string) *tollgate.Payment {
 }
 
 // grep are the keys of a Redis that have one of some texts.
-func grep(t testing.TB, c rediskv.Client, texts ...string) (found []string) {
+func (f *fixture) grep(t testing.TB, texts ...string) (found []string) {
 	t.Helper()
-	keys, err := c.Keys(t.Context(), "*").Result()
-	if err != nil {
+	var keys []string
+	if err := f.Masters(t.Context(), func(ctx context.Context, _ string, node rediskv.Client) error {
+		some, err := node.Keys(ctx, "*").Result()
+		keys = append(keys, some...) // one after the other
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
+	c := f.Redis
 	for _, key := range keys {
 		var all string
 		switch c.Type(t.Context(), key).Val() {
@@ -122,7 +128,7 @@ func TestErased(t *testing.T) {
 			if _, err := f.PostTransactions(t.Context(), k.Partition); err != nil {
 				t.Fatal(err)
 			}
-			if found := grep(t, f.Redis, whom...); len(found) < 10 {
+			if found := f.grep(t, whom...); len(found) < 10 {
 				t.Fatalf("too little to erase: %v", found)
 			}
 			s := erase.New(f.Store, nil, nil)
@@ -137,7 +143,7 @@ func TestErased(t *testing.T) {
 			if err := s.Erase(t.Context(), f.Caller.Organization, ids); err != nil {
 				t.Fatal(err)
 			}
-			if found := grep(t, f.Redis, whom...); len(found) > 0 {
+			if found := f.grep(t, whom...); len(found) > 0 {
 				t.Errorf("still there: %s", strings.Join(found, "\n"))
 			}
 			for _, one := range janes {
