@@ -13,7 +13,6 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
-	"tollgate/rediskv/streams"
 )
 
 // eventsAtOnce are rewritten together.
@@ -39,7 +38,7 @@ func (e *erasing) rewriteEvents(ctx context.Context) error {
 				places = append(places, m.ID)
 			}
 		}
-		if err := streams.Rewrite(ctx, e.DB, e.k.Events(), places, e.event); err != nil {
+		if err := rewrite(ctx, e.DB, e.k.Events(), places, e.event); err != nil {
 			return err
 		}
 	}

@@ -240,7 +240,7 @@ func trimSegments(ctx context.Context, db *rediskv.DB, operation, log, at string
 
 func trimOne(ctx context.Context, db *rediskv.DB, log string, named redis.XMessage, at string) (removed int64, err error) {
 	key := Segment(log, named.ID)
-	if !isPacked(named) {
+	if !IsPacked(named) {
 		_, rest, err := db.Run(ctx, scriptTrimSegment.With(trimSegmentKeys{Directory(log), key}, trimSegmentArgs{named.ID, at}))
 		if err != nil {
 			return 0, err
@@ -256,7 +256,7 @@ func trimOne(ctx context.Context, db *rediskv.DB, log string, named redis.XMessa
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
 	}
-	args := replaceSegmentArgs{First: named.ID, Digest: digestOf(text)}
+	args := replaceSegmentArgs{First: named.ID, Digest: Digest(text)}
 	count, _, _ := countIn(text)
 	removed = int64(count)
 	if !Less(rediskv.Text(named, "l"), at) { // some are left
@@ -282,13 +282,21 @@ type replaceSegmentArgs struct {
 	Anew                int
 }
 
-// digestOf is how a script knows the text of a segment again; "" of none.
-func digestOf(text string) string {
+// Digest is how a script knows the text of a segment again; "" of none.
+func Digest(text string) string {
 	if text == "" {
 		return ""
 	}
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
+}
+
+// Repack puts other entries in the place of a packed segment's, by its id in the directory, if
+// its text is still the one that was read. Whoever keeps the segment in memory learns of it.
+func Repack(ctx context.Context, db *rediskv.DB, log, first, was string, entries []redis.XMessage) (done bool, err error) {
+	outcome, _, err := db.Run(ctx, scriptReplaceSegment.With(replaceSegmentKeys{Directory(log), Segment(log, first), Rewritten(log)},
+		replaceSegmentArgs{first, Digest(was), pack(entries), 1}))
+	return outcome == "replaced", err
 }
 
 var scriptReplaceSegment = script.NewOpen[replaceSegmentKeys, replaceSegmentArgs](lua, "replace_segment")

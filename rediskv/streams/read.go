@@ -244,7 +244,7 @@ func (c *Counter) Done() bool {
 	was := c.oldest
 	c.oldest = ""
 	for _, m := range c.begins.Val() {
-		c.oldest, c.packed = m.ID, isPacked(m)
+		c.oldest, c.packed = m.ID, IsPacked(m)
 	}
 	if c.length = c.head.Val(); c.oldest == "" {
 		return true
@@ -286,7 +286,7 @@ type Extent struct {
 // Ask queues what is to be read of the segment that an entry of the log's directory names.
 func (e *Extent) Ask(ctx context.Context, pipe redis.Pipeliner, log string, named redis.XMessage) {
 	key := Segment(log, named.ID)
-	if e.Ends = rediskv.Text(named, "l"); isPacked(named) {
+	if e.Ends = rediskv.Text(named, "l"); IsPacked(named) {
 		e.text = pipe.Get(ctx, key)
 		return
 	}
@@ -311,8 +311,8 @@ func (e *Extent) Done() error {
 	return nil
 }
 
-// isPacked reports whether a segment is packed, by its entry in the directory.
-func isPacked(m redis.XMessage) bool { return rediskv.Text(m, "l") != "" }
+// IsPacked reports whether a segment is packed, by its entry in the directory.
+func IsPacked(m redis.XMessage) bool { return rediskv.Text(m, "l") != "" }
 
 // Asked is a range of a log, upwards, that is read together with others.
 type Asked struct {
@@ -409,7 +409,7 @@ func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked)
 		for i := range a.In {
 			m := &a.In[i]
 			switch key := Segment(a.Log, m.ID); {
-			case isPacked(*m):
+			case IsPacked(*m):
 				if segments[key] == nil && texts[key] == nil {
 					if segments[key] = r.get(a.named(key, *m)); segments[key] == nil {
 						texts[key] = pipe.Get(ctx, key)

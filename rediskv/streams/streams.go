@@ -32,8 +32,12 @@ func Directory(log string) string { return log + ":segments" }
 // have been trimmed.
 func Segment(log, first string) string { return log + ":" + first }
 
-// Rewritten is the key of how often entries of a log were written anew (Rewrite): a string,
-// which is there once they were.
+// Anew is the text and the envelope (fields b and e) that an entry of a log gets; ok is false
+// where it stays as it is. Its envelope must change with its text.
+type Anew func(redis.XMessage) (text, envelope string, ok bool, err error)
+
+// Rewritten is the key of how often entries of a log were written anew (package erase): a
+// string, which is there once they were.
 func Rewritten(log string) string { return log + ":rewritten" }
 
 // MessageOf reads one entry of a stream as a script returns it.

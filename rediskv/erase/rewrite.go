@@ -1,4 +1,4 @@
-package streams
+package erase
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/script"
+	"tollgate/rediskv/streams"
 )
 
 type rewriteEntriesKeys struct{ Stream, Rewritten string }
@@ -17,16 +18,12 @@ type rewriteEntriesArgs struct{ Entries int }
 
 var scriptRewriteEntries = script.NewOpen[rewriteEntriesKeys, rewriteEntriesArgs](lua, "rewrite_entries")
 
-// Anew is the text and the envelope (fields b and e) that an entry of a log gets; ok is false
-// where it stays as it is. Its envelope must change with its text.
-type Anew func(redis.XMessage) (text, envelope string, ok bool, err error)
-
 // mostMoves is how often entries are looked for that somebody moves meanwhile.
 const mostMoves = 20
 
-// Rewrite writes entries of a log anew, by their ids, which they keep. It can be run again:
+// rewrite writes entries of a log anew, by their ids, which they keep. It can be run again:
 // what is as it should be stays. Entries that have been trimmed are left out.
-func Rewrite(ctx context.Context, db *rediskv.DB, log string, ids []string, anew Anew) error {
+func rewrite(ctx context.Context, db *rediskv.DB, log string, ids []string, anew streams.Anew) error {
 	for range mostMoves {
 		places, err := whereAre(ctx, db, log, ids)
 		if err != nil {
@@ -60,7 +57,7 @@ func whereAre(ctx context.Context, db *rediskv.DB, log string, ids []string) (ma
 		pipe := db.Redis.Pipeline()
 		for i, id := range ids {
 			// An entry goes from the head into a segment: asked in this order it is in one of them.
-			heads[i], older[i] = pipe.XRangeN(ctx, log, id, id, 1), pipe.XRevRangeN(ctx, Directory(log), id, "-", 1)
+			heads[i], older[i] = pipe.XRangeN(ctx, log, id, id, 1), pipe.XRevRangeN(ctx, streams.Directory(log), id, "-", 1)
 		}
 		if pipe.Len() == 0 {
 			return nil
@@ -78,7 +75,7 @@ func whereAre(ctx context.Context, db *rediskv.DB, log string, ids []string) (ma
 				continue // it was trimmed
 			}
 			named := older[i].Val()[0]
-			place = held{Segment(log, named.ID), named.ID, isPacked(named)}
+			place = held{streams.Segment(log, named.ID), named.ID, streams.IsPacked(named)}
 		}
 		places[place] = append(places[place], id)
 	}
@@ -86,7 +83,7 @@ func whereAre(ctx context.Context, db *rediskv.DB, log string, ids []string) (ma
 }
 
 // rewrite is false where something has changed meanwhile.
-func (h held) rewrite(ctx context.Context, db *rediskv.DB, log string, ids []string, anew Anew) (done bool, err error) {
+func (h held) rewrite(ctx context.Context, db *rediskv.DB, log string, ids []string, anew streams.Anew) (done bool, err error) {
 	if h.packed {
 		return h.rewritePacked(ctx, db, log, ids, anew)
 	}
@@ -114,19 +111,19 @@ func (h held) rewrite(ctx context.Context, db *rediskv.DB, log string, ids []str
 			return false, err
 		}
 		if ok {
-			changes = append(changes, m.ID, digestOf(rediskv.Text(m, "b")), text, envelope)
+			changes = append(changes, m.ID, streams.Digest(rediskv.Text(m, "b")), text, envelope)
 		}
 	}
 	if len(changes) == 0 {
 		return done, nil
 	}
-	inv := scriptRewriteEntries.With(rewriteEntriesKeys{h.key, Rewritten(log)}, rewriteEntriesArgs{len(changes) / 4})
+	inv := scriptRewriteEntries.With(rewriteEntriesKeys{h.key, streams.Rewritten(log)}, rewriteEntriesArgs{len(changes) / 4})
 	inv.Args = append(inv.Args, changes...)
 	_, _, err = db.Run(ctx, inv)
 	return false, err // whoever looks again finds all of it done
 }
 
-func (h held) rewritePacked(ctx context.Context, db *rediskv.DB, log string, ids []string, anew Anew) (done bool, err error) {
+func (h held) rewritePacked(ctx context.Context, db *rediskv.DB, log string, ids []string, anew streams.Anew) (done bool, err error) {
 	text := ""
 	if err := db.Timed(ctx, "log_segments", func(ctx context.Context) (err error) {
 		if text, err = db.Redis.Get(ctx, h.key).Result(); errors.Is(err, redis.Nil) {
@@ -136,7 +133,7 @@ func (h held) rewritePacked(ctx context.Context, db *rediskv.DB, log string, ids
 	}); err != nil || text == "" {
 		return err == nil, err
 	}
-	entries, err := Unpack(text)
+	entries, err := streams.Unpack(text)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", h.key, err)
 	}
@@ -162,7 +159,5 @@ func (h held) rewritePacked(ctx context.Context, db *rediskv.DB, log string, ids
 	if !changed {
 		return true, nil
 	}
-	outcome, _, err := db.Run(ctx, scriptReplaceSegment.With(replaceSegmentKeys{Directory(log), h.key, Rewritten(log)},
-		replaceSegmentArgs{h.first, digestOf(text), pack(entries), 1}))
-	return outcome == "replaced", err
+	return streams.Repack(ctx, db, log, h.first, text, entries)
 }
