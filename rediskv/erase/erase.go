@@ -223,7 +223,7 @@ func (e *erasing) run(ctx context.Context, ids []string) error {
 	e.step("packs")
 	if e.logs != nil {
 		slices.Sort(e.events)
-		if err := e.logs.Erase(ctx, e.k, "events", slices.Compact(e.events), e.event); err != nil {
+		if err := e.logs.Erase(ctx, e.k, eventlog.LogEvents, slices.Compact(e.events), e.event); err != nil {
 			return err
 		}
 	}
