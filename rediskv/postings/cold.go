@@ -302,9 +302,6 @@ func ListedIn(part string) (all []Listed) {
 	return all
 }
 
-// ListsIn is how many lists a class has.
-func ListsIn(class int) int64 { return listsIn(class) }
-
 // Lists are those where the postings of a value are, of the events from one to another, and its
 // tag there.
 func (v Value) Lists(first, last int64) (lists []List, tag uint16) {
