@@ -61,9 +61,9 @@ var damageables = []damageable{
 }
 
 // damaged has one object of each kind, and others beside it.
-func damaged(t *testing.T) *world {
+func damaged(t *testing.T, layout ...rediskv.Layout) *world {
 	w := newWorld(t)
-	check(t, w.store.WriteLayout(t.Context(), rediskv.Together)) // JSON can be changed in one place (TestDamageOfWhatIsPacked)
+	check(t, w.store.WriteLayout(t.Context(), cmp.Or(append(layout, rediskv.Together)...))) // JSON can be changed in one place (TestDamageOfWhatIsPacked)
 	hook := w.want(w.call("POST", "/v1/webhooks", `{"url":"https://shop.example/hook"}`), 201, "")
 	w.vars["webhook"] = w.get(hook, "id")
 	for _, key := range []string{"one", "two"} {

@@ -49,6 +49,20 @@ func command(t testing.TB, url string, words ...string) error {
 	return refused
 }
 
+// hashField is a field of a hash, from whichever node has it.
+func hashField(t testing.TB, url, key, field string) (text string) {
+	t.Helper()
+	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
+		conn, err := net.DialTimeout("tcp", addr, 20*time.Second)
+		must(t, conn, err)
+		if replies, err := ask(conn, bufio.NewReader(conn), [][]string{{"HGET", key, field}}); err == nil {
+			text, _ = replies[0].(string)
+		}
+		conn.Close()
+	}
+	return text
+}
+
 func readKeyspace(conn net.Conn, into keyspace) error {
 	r := bufio.NewReader(conn)
 	found, err := ask(conn, r, [][]string{{"KEYS", "*"}})

@@ -110,7 +110,7 @@ func TestAnswersThatCannotBeMadeAgain(t *testing.T) {
 		t.Helper()
 		changed := kept
 		changed.Shown = shown
-		text, _ := changed.At(key)
+		text, _ := changed.At(key, record.Plain)
 		check(t, server.Command("SET", key, text))
 		return pay()
 	}

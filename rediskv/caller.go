@@ -204,8 +204,10 @@ type Answer struct {
 	Body     []byte
 	// Shows: the body is the JSON of what a change of a payment makes. Then Shown may be
 	// kept instead of body and location (payments.Store.Shown).
+	// Form is how it is.
 	Shows bool
 	Shown string
+	Form  record.Form
 	// Reach is the merchant accounts that the answer is about, or ReachAll or
 	// ReachNone alone. Empty: the account that its key belongs to.
 	Reach []string
@@ -237,7 +239,7 @@ func (c Caller) remembered(k Space, idem *Idempotency, operation string, a Answe
 	}
 	key = k.idempotency(*idem)
 	r := record.Request{Operation: line, Fingerprint: idem.Fingerprint, Status: a.Status, Location: a.Location, Body: a.Body, Shown: a.Shown}
-	text, envelope := r.At(key)
+	text, envelope := r.At(key, a.Form)
 	return key, envelope + line, idem.fingerprints(), text
 }
 

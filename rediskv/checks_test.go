@@ -284,7 +284,11 @@ var breakings = []breaking{
 		id := l.waiting()
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", id)), "dlv_other")
 	}},
-	{"a delivery is of another event", consistency.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }},
+	{"a delivery is of another event", consistency.FindingDelivery, false, func(l *lived) {
+		key := l.key(l.waiting())
+		testkit.SetField(l.t, l.c, key, "evt", l.NewID(tollgate.PrefixEvent))
+		testkit.SetField(l.t, l.c, key, record.Field, record.Format)
+	}},
 	{"a delivery that waits is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }},
 	{"a delivery that is done is queued", consistency.FindingQueue, true, func(l *lived) {
 		id := l.waiting()

@@ -31,7 +31,7 @@ const firstUse = `if redis.call('HSETNX', KEYS[1], 'partitions', ARGV[1]) == 1 t
 func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (said greeting, err error) {
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
-	recorded, meta := pipe.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Compact)), pipe.HGetAll(ctx, MetaKey)
+	recorded, meta := pipe.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Dense)), pipe.HGetAll(ctx, MetaKey)
 	hashes := make([]string, len(script.All()))
 	for i, one := range script.All() {
 		hashes[i] = one.Hash()
@@ -64,7 +64,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		if err := s.Redis.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Compact)).Err(); err != nil {
+		if err := s.Redis.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Dense)).Err(); err != nil {
 			return err
 		}
 		said.meta, err = s.Redis.HGetAll(ctx, MetaKey).Result()

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv/record"
 )
 
 // Layout is over which keys payments and logs are spread. What was written in one is
@@ -21,10 +23,24 @@ const (
 	// log in segments.
 	Together Layout = 2
 	// Compact is Together, but tickets and the like are packed, older parts of logs
-	// compressed, and answers that show a payment not kept beside it. A Redis that this
-	// build is the first to use has it.
+	// compressed, and answers that show a payment not kept beside it.
 	Compact Layout = 3
+	// Dense is Compact in fewer bytes: a delivery's attempts stand in its own hash, and
+	// what never changes of a hash in one field. A Redis that this build is the first to
+	// use has it.
+	Dense Layout = 4
 )
+
+// Form is how what belongs to a payment or a delivery is written.
+func (l Layout) Form() record.Form {
+	switch {
+	case l >= Dense:
+		return record.Dense
+	case l == Compact:
+		return record.Plain
+	}
+	return record.JSON
+}
 
 // layoutField of MetaKey is the number of the layout.
 const layoutField = "layout"

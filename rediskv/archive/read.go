@@ -138,7 +138,7 @@ func recordsOf(k rediskv.Space, row []byte) (*ledger.Records, error) {
 	if a.Organization != k.Org {
 		return nil, nil
 	}
-	r, err := a.Records(k, true)
+	r, err := a.Records(k, record.Plain)
 	if err != nil {
 		return nil, tollgate.Damage("payment", a.ID, err)
 	}

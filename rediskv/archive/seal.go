@@ -310,12 +310,14 @@ func same(k rediskv.Space, a *payments.Archived, is *ledger.Records, row []byte)
 	if err != nil {
 		return err
 	}
-	r, err := b.Records(k, true)
-	if err != nil {
-		return err
-	}
-	if maps.Equal(is.Payment, r.Payment) && is.Ticket == r.Ticket && maps.Equal(is.Parts, r.Parts) {
-		return nil
+	var r *ledger.Records
+	for _, form := range []record.Form{record.Dense, record.Plain} {
+		if r, err = b.Records(k, form); err != nil {
+			return err
+		}
+		if maps.Equal(is.Payment, r.Payment) && is.Ticket == r.Ticket && maps.Equal(is.Parts, r.Parts) {
+			return nil
+		}
 	}
 	again, err := payments.ArchivedOf(k, a.ID, r)
 	if err == nil && !reflect.DeepEqual(a, again) {

@@ -18,9 +18,11 @@ import (
 // Packed is the form of what Pack writes, its first byte. A field that a packed type gets
 // has the tag pack:"n" with the next number: what was packed before is read without it.
 // Fields are neither taken away nor moved (TestPackedAsThen).
-// An object is written in the first form that has all of its fields: earlier builds read
-// what they know.
-const Packed = 2
+const Packed = 3
+
+// plainTexts is the form of packed texts that has identifiers, numbers and dates as they are, as
+// the forms of objects before Packed have them.
+const plainTexts = 1
 
 // words are what packed texts are made of: whole, or in front of another text if they end
 // with "_". More go to the end, with the next form.
@@ -28,6 +30,17 @@ var words = [...]string{
 	"", "ticket", "capture", "refund", "succeeded", "allow", "review", "authorization", "EUR", "USD", "GBP", "CHF", "JPY",
 	"tkt_", "pay_", "ma_", "per_", "evt_", "txn_", "cap_", "rfd_", "le_", "org_",
 	"attempt", "schedule", "failed", "standard", "content-type", "dlv_", "att_", "rpl_",
+	// In dense forms alone:
+	"payment.captured", "payment.authorized", "we_", "fee", "v1", "Content-Length", "Content-Type", "Date",
+	"text/plain; charset=utf-8", "application/json", "captured", "authorized", "manual", "automatic",
+}
+
+// wordsIn are those that a form has, one that is dense or one of before.
+func wordsIn(dense bool) []string {
+	if dense {
+		return words[:]
+	}
+	return words[:31]
 }
 
 func inFront(word string) bool { return strings.HasSuffix(word, "_") }
@@ -42,29 +55,58 @@ const (
 )
 
 // Pack appends an object of which every text stands once, and no names: a ticket has a
-// quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. The error is one of
-// text that is not UTF-8.
-func Pack(b []byte, v any) ([]byte, error) {
+// quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. known is what an
+// identifier that is kept beside it has behind its prefix: the object says it again, and
+// its times are not far from that one's. The error is one of text that is not UTF-8.
+func Pack(b []byte, v any, known string) ([]byte, error) {
+	p := packing{out: append(b, Packed), writes: true, form: Packed, dense: true, seen: make([]string, 0, 32)}
+	p.know(known)
+	p.value(reflect.ValueOf(v).Elem())
+	return p.out, p.err
+}
+
+// PackPlainly is Pack in the first form of before that has all fields of an object that say
+// something: earlier builds read what they know.
+func PackPlainly(b []byte, v any) ([]byte, error) {
 	of := reflect.ValueOf(v).Elem()
-	form := formOf(of)
+	form := 1
+	for _, f := range packedFields(of.Type()) {
+		if f.since > form && !of.Field(f.index).IsZero() {
+			form = f.since
+		}
+	}
 	p := packing{out: append(b, byte(form)), writes: true, form: form, seen: make([]string, 0, 24)}
 	p.value(of)
 	return p.out, p.err
 }
 
-// formOf is the first form that has all fields of an object that say something.
-func formOf(v reflect.Value) int {
-	form := 1
-	for _, f := range packedFields(v.Type()) {
-		if f.since > form && !v.Field(f.index).IsZero() {
-			form = f.since
-		}
+// know begins with what is known: what an identifier has behind its prefix, or what all
+// identifiers of a payment share of that.
+func (p *packing) know(known string) {
+	if !p.dense || known == "" {
+		return
 	}
-	return form
+	if len(known) == shared {
+		if high, low, is := identifierIn("0000000000" + known + "00"); is {
+			p.kin, p.kinHigh, p.kinLow = true, high, low
+		}
+		return
+	}
+	p.seen = append(p.seen, known)
+	if high, low, is := identifierIn(known); is {
+		p.at, p.kin, p.kinHigh, p.kinLow = int64(high>>16), true, high&0xffff, low&^number
+	}
 }
 
-// Unpack reads what Pack has written of an object of the same type.
-func Unpack(b string, v any) error {
+// shared is how many digits of an identifier a payment's share, behind ten of its time and
+// in front of two of a number: the lowest bits.
+const (
+	shared = 14
+	number = 1<<10 - 1
+)
+
+// Unpack reads what Pack or PackPlainly has written of an object of the same type.
+func Unpack(b string, v any, known string) error {
 	switch v.(type) {
 	case *tollgate.Ticket, *tollgate.Capture, *tollgate.Refund, *tollgate.Attempt:
 	default:
@@ -73,7 +115,8 @@ func Unpack(b string, v any) error {
 	if len(b) == 0 || b[0] == 0 || b[0] > Packed {
 		return errPacked
 	}
-	p := packing{in: b[1:], form: int(b[0])}
+	p := packing{in: b[1:], form: int(b[0]), dense: b[0] == Packed}
+	p.know(known)
 	p.value(reflect.ValueOf(v).Elem())
 	if len(p.in) > 0 {
 		return errPacked
@@ -92,9 +135,13 @@ type packing struct {
 	in     string
 	writes bool
 	form   int
+	dense  bool
 	seen   []string
 	at     int64 // the last instant
 	err    error
+	// What identifiers that belong together share.
+	kin             bool
+	kinHigh, kinLow uint64
 }
 
 func (p *packing) value(v reflect.Value) {
@@ -112,8 +159,7 @@ func (p *packing) value(v reflect.Value) {
 			v.SetInt(p.signed(v.Int()))
 			return
 		}
-		p.at += p.signed(v.Int() - p.at) // what has passed since the one before
-		v.SetInt(p.at)
+		v.SetInt(p.instant(v.Int()))
 	case reflect.Uint32:
 		v.SetUint(p.number(v.Uint()))
 	case reflect.Pointer:
@@ -145,6 +191,28 @@ func (p *packing) value(v reflect.Value) {
 		panic("bodies: " + v.Type().String() + " is not packed") // TestPack
 	}
 }
+
+// instant is an instant as what has passed since the one before; from form 2 on, none is
+// one of its own.
+func (p *packing) instant(at int64) int64 {
+	if !p.dense {
+		p.at += p.signed(at - p.at)
+		return p.at
+	}
+	since := uint64(0)
+	if at != 0 {
+		since = zigzag(at-p.at) + 1
+	}
+	if since = p.number(since); since == 0 {
+		return 0
+	}
+	p.at += unzigzag(since - 1)
+	return p.at
+}
+
+func zigzag(n int64) uint64 { return uint64(n)<<1 ^ uint64(n>>63) }
+
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 func flag(yes bool) uint64 {
 	if yes {
@@ -190,8 +258,7 @@ func (p *packing) number(n uint64) uint64 {
 }
 
 func (p *packing) signed(n int64) int64 {
-	u := p.number(uint64(n)<<1 ^ uint64(n>>63))
-	return int64(u>>1) ^ -int64(u&1)
+	return unzigzag(p.number(zigzag(n)))
 }
 
 // count is how many follow: each takes a byte at least.
@@ -213,13 +280,17 @@ func (p *packing) below(n uint64, end int) int {
 }
 
 func (p *packing) write(s string) {
+	if p.dense {
+		p.writeShort(s)
+		return
+	}
 	for i, one := range p.seen {
 		if one == s {
 			p.head(i, before)
 			return
 		}
 	}
-	for i, w := range words {
+	for i, w := range wordsIn(false) {
 		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || inFront(w)) {
 			p.head(i, word)
 			if inFront(w) {
@@ -243,6 +314,9 @@ func (p *packing) write(s string) {
 func (p *packing) head(n, kind int) { p.number(uint64(n)<<2 | uint64(kind)) }
 
 func (p *packing) read() string {
+	if p.dense {
+		return p.readShort()
+	}
 	head := p.number(0)
 	n, kind := head>>2, head&3
 	switch kind {
@@ -252,7 +326,7 @@ func (p *packing) read() string {
 		}
 		return ""
 	case word:
-		w := words[p.below(n, len(words))]
+		w := words[p.below(n, len(wordsIn(false)))]
 		if inFront(w) {
 			return w + p.read()
 		}

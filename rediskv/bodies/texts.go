@@ -5,24 +5,58 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 )
 
+// timeFormat is how HTTP has times (http.TimeFormat).
+const timeFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
+
 // PackedTexts is the form of what PackTexts writes, its first byte.
-const PackedTexts = 1
+const PackedTexts = 2
 
 // The kinds of a text in PackTexts, its three lowest bits: those of a packed text, and a
 // number; an identifier without its prefix; a date. Hex digits are an even number here.
+// From form 2 on also what has one of shapes, and numbers and identifiers whose time is near
+// the one before, or that share what is known.
 const (
 	inDecimal = word + 1 + iota
 	identifier
 	date
+	shaped
+)
+
+// The shapes of a text: an entry's place in a log, a time as HTTP has it, milliseconds near
+// the time before, and a place near it.
+const (
+	place = iota
+	httpTime
+	since
+	placeSince
+)
+
+// How an identifier stands: whole; its time as what has passed since the one before; that
+// and its number alone, as one of the known payment.
+const (
+	whole = iota
+	near
+	kin
 )
 
 // PackTexts appends texts, each of which stands once: numbers, identifiers, dates and hex
 // digits in binary.
-func PackTexts(b []byte, texts []string) []byte {
+// known is what the identifiers of a payment share, or empty.
+func PackTexts(b []byte, texts []string, known string) []byte {
+	return packTexts(b, texts, PackedTexts, known)
+}
+
+// PackTextsPlainly is PackTexts in the form of before, which earlier builds read.
+func PackTextsPlainly(b []byte, texts []string) []byte { return packTexts(b, texts, plainTexts, "") }
+
+func packTexts(b []byte, texts []string, form int, known string) []byte {
 	var seen [16]string
-	p := packing{out: append(b, PackedTexts), writes: true, seen: seen[:0]}
+	p := packing{out: append(b, byte(form)), writes: true, form: form, dense: form == PackedTexts, seen: seen[:0]}
+	p.know(known)
 	p.number(uint64(len(texts)))
 	for _, s := range texts {
 		p.writeShort(s)
@@ -30,13 +64,14 @@ func PackTexts(b []byte, texts []string) []byte {
 	return p.out
 }
 
-// UnpackTexts reads what PackTexts has written.
-func UnpackTexts(b string) (texts []string, err error) {
-	if len(b) == 0 || b[0] != PackedTexts {
+// UnpackTexts reads what PackTexts or PackTextsPlainly has written.
+func UnpackTexts(b, known string) (texts []string, err error) {
+	if len(b) == 0 || b[0] == 0 || b[0] > PackedTexts {
 		return nil, errPacked
 	}
 	var seen [16]string
-	p := packing{in: b[1:], seen: seen[:0]}
+	p := packing{in: b[1:], form: int(b[0]), dense: b[0] == PackedTexts, seen: seen[:0]}
+	p.know(known)
 	texts = make([]string, p.count(0))
 	for i := range texts {
 		texts[i] = p.readShort()
@@ -56,7 +91,7 @@ func (p *packing) writeShort(s string) {
 			return
 		}
 	}
-	for i, w := range words {
+	for i, w := range wordsIn(p.dense) {
 		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || inFront(w)) {
 			p.short(i, word)
 			if inFront(w) {
@@ -66,19 +101,36 @@ func (p *packing) writeShort(s string) {
 		}
 	}
 	p.seen = append(p.seen, s)
-	if n, is := numberIn(s); is {
+	if n, is := numberIn(s); is && p.isNear(n) {
+		p.short(since, shaped)
+		p.pass(n)
+	} else if is {
 		p.short(0, inDecimal)
 		p.number(n)
+		p.beginAt(s, n)
 	} else if n, is := dateIn(s); is {
 		p.short(0, date)
 		p.number(n)
 	} else if high, low, is := identifierIn(s); is {
-		p.short(0, identifier)
-		p.out = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(p.out, high), low)
+		p.writeIdentifier(high, low)
+	} else if milli, n, is := placeIn(s); is && p.isNear(milli) {
+		p.short(placeSince, shaped)
+		p.pass(milli)
+		p.number(n)
+	} else if is && p.dense {
+		p.short(place, shaped)
+		p.number(milli)
+		p.number(n)
+	} else if n, is := httpTimeIn(s); is && p.dense {
+		p.short(httpTime, shaped)
+		p.number(n)
 	} else if len(s)%2 == 0 && len(s) > 2 && strings.Trim(s, "0123456789abcdef") == "" {
 		p.short(len(s)/2, inHex)
 		p.out, _ = hex.AppendDecode(p.out, []byte(s))
 	} else {
+		if !utf8.ValidString(s) {
+			p.err = errText
+		}
 		p.short(len(s), plain)
 		p.out = append(p.out, s...)
 	}
@@ -94,18 +146,28 @@ func (p *packing) readShort() (s string) {
 		}
 		return ""
 	case kind == word:
-		w := words[p.below(n, len(words))]
+		w := words[p.below(n, len(wordsIn(p.dense)))]
 		if inFront(w) && p.err == nil {
 			return w + p.readShort()
 		}
 		return w
+	case kind == shaped:
+		s = p.shaped(n)
+		p.seen = append(p.seen, s)
+		return s
+	case kind == identifier && p.dense:
+		s = p.readIdentifier(n)
+		p.seen = append(p.seen, s)
+		return s
 	case sized != (n > 0): // a text has one form
 		p.in, p.err = "", errPacked
 		return ""
 	}
 	switch kind {
 	case inDecimal:
-		s = strconv.FormatUint(p.number(0), 10)
+		n := p.number(0)
+		s = strconv.FormatUint(n, 10)
+		p.beginAt(s, n)
 	case date:
 		if s = strconv.FormatUint(p.number(0), 10); len(s) != len("20261128") {
 			p.in, p.err = "", errPacked
@@ -127,6 +189,136 @@ func (p *packing) readShort() (s string) {
 	}
 	p.seen = append(p.seen, s)
 	return s
+}
+
+// shaped reads a text that has a shape.
+func (p *packing) shaped(shape uint64) (s string) {
+	if shape == since || shape == placeSince {
+		n := p.pass(0)
+		if s = strconv.FormatUint(n, 10); shape == placeSince {
+			s += "-" + strconv.FormatUint(p.number(0), 10)
+		}
+		if _, _, is := placeIn(s); p.isNear(n) && is == (shape == placeSince) {
+			return s
+		}
+		p.in, p.err = "", errPacked
+		return ""
+	}
+	switch n := p.number(0); {
+	case !p.dense:
+	case shape == place:
+		s = strconv.FormatUint(n, 10) + "-" + strconv.FormatUint(p.number(0), 10)
+		if _, _, is := placeIn(s); is {
+			return s
+		}
+	case shape == httpTime && n < endOfTime:
+		return time.Unix(int64(n), 0).UTC().Format(timeFormat)
+	}
+	p.in, p.err = "", errPacked
+	return ""
+}
+
+// within is how many milliseconds times that are near each other may be apart: a day and a
+// half.
+const within = 1 << 27
+
+// isNear reports whether a number can be a time near the one before.
+func (p *packing) isNear(n uint64) bool {
+	since := int64(n) - p.at
+	return p.dense && p.at > within && n < 1<<48 && since > -within && since < within
+}
+
+// pass writes a time that is near the one before, or reads one.
+func (p *packing) pass(at uint64) uint64 { return uint64(p.at + p.signed(int64(at)-p.at)) }
+
+func (p *packing) writeIdentifier(high, low uint64) {
+	switch at := high >> 16; {
+	case p.isNear(at) && p.kin && high&0xffff == p.kinHigh && low&^number == p.kinLow:
+		p.short(kin, identifier)
+		p.pass(at)
+		p.number(low & number)
+	case p.isNear(at):
+		p.short(near, identifier)
+		p.pass(at)
+		p.out = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint16(p.out, uint16(high)), low)
+	default:
+		p.short(whole, identifier)
+		p.out = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(p.out, high), low)
+	}
+	p.begin(high)
+}
+
+// beginAt takes a number for the time that others are near, if it looks like one, and begin
+// the first time there is.
+func (p *packing) beginAt(s string, n uint64) {
+	if len(s) == len("1795914453694") {
+		p.begin(n << 16)
+	}
+}
+
+func (p *packing) begin(high uint64) {
+	if p.dense && p.at == 0 {
+		p.at = int64(high >> 16)
+	}
+}
+
+func (p *packing) readIdentifier(how uint64) string {
+	var high, low uint64
+	switch {
+	case how == whole:
+		b := []byte(p.bytes(16))
+		if p.err != nil {
+			return ""
+		}
+		if high, low = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]); p.isNear(high >> 16) {
+			p.in, p.err = "", errPacked // a text has one form
+		}
+		p.begin(high)
+		return identifierOf(high, low)
+	case how > kin || p.at == 0 || how == kin && !p.kin:
+		p.in, p.err = "", errPacked
+		return ""
+	}
+	at := p.pass(0)
+	if !p.isNear(at) {
+		p.in, p.err = "", errPacked
+		return ""
+	}
+	if how == kin {
+		return identifierOf(at<<16|p.kinHigh, p.kinLow|p.number(0)&number)
+	}
+	b := []byte(p.bytes(10))
+	if p.err != nil {
+		return ""
+	}
+	return identifierOf(at<<16|uint64(binary.BigEndian.Uint16(b)), binary.BigEndian.Uint64(b[2:]))
+}
+
+// endOfTime is the end of the year 9999.
+const endOfTime = 253_402_300_800
+
+// placeIn reads the place of an entry in a log: milliseconds, and a number.
+func placeIn(s string) (milli, n uint64, is bool) {
+	if len(s) < len("1795914453694-0") || s[13] != '-' {
+		return 0, 0, false
+	}
+	milli, is = numberIn(s[:13])
+	if is {
+		n, is = numberIn(s[14:])
+	}
+	return milli, n, is
+}
+
+// httpTimeIn is the seconds of a time as HTTP has it.
+func httpTimeIn(s string) (n uint64, is bool) {
+	if len(s) != len(timeFormat) || s[3] != ',' || s[26:] != "GMT" {
+		return 0, false
+	}
+	at, err := time.Parse(timeFormat, s)
+	if err != nil || at.Unix() < 0 || at.Unix() >= endOfTime || at.UTC().Format(timeFormat) != s {
+		return 0, false
+	}
+	return uint64(at.Unix()), true
 }
 
 // bytes takes the next ones.
@@ -186,6 +378,34 @@ func identifierIn(s string) (high, low uint64, is bool) {
 		high, low = high<<5|low>>59, low<<5|uint64(digit)
 	}
 	return high, low, true
+}
+
+// Identifiers are identifiers, ten bytes of each: how it stands in what is packed, behind its
+// prefix and its time. Of a text of another form there is nothing.
+func Identifiers(ids ...string) string {
+	var b [32]byte
+	all := b[:0]
+	for _, id := range ids {
+		if high, low, is := identifierIn(id[strings.LastIndexByte(id, '_')+1:]); is {
+			all = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint16(all, uint16(high)), low)
+		}
+	}
+	return string(all)
+}
+
+// AppendIdentifier appends an identifier without prefix in 16 bytes; nothing of a text of
+// another form.
+func AppendIdentifier(b []byte, s string) []byte {
+	high, low, is := identifierIn(s)
+	if !is {
+		return b
+	}
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, high), low)
+}
+
+// IdentifierOf reads what AppendIdentifier has appended.
+func IdentifierOf(b string) string {
+	return identifierOf(binary.BigEndian.Uint64([]byte(b)), binary.BigEndian.Uint64([]byte(b[8:])))
 }
 
 func identifierOf(high, low uint64) string {

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,7 +28,7 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 	if err := w.AtOnce(ctx, "listed_deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
 		known = pipe.HExists(ctx, w.K.Webhooks(), endpoint)
 		for i, e := range entries {
-			hashes[i], places[i] = pipe.HMGet(ctx, w.K.Object(e.Member), "sid"), pipe.ZScore(ctx, w.K.Deliveries(endpoint), e.Member)
+			hashes[i], places[i] = pipe.HMGet(ctx, w.K.Object(e.Member), record.KindOf(w.K.Object(e.Member)).Names([]string{"sid"})...), pipe.ZScore(ctx, w.K.Deliveries(endpoint), e.Member)
 		}
 	}); err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 	heads, events := make([]*redis.XMessageSliceCmd, len(entries)), make([]*streams.Asked, len(entries))
 	if err := w.Pipelined(ctx, "delivered_events", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i := range entries {
-			if sid := record.FieldsIn(hashes[i].Val(), "sid")["sid"]; eventlog.Place(sid).Milli > 0 {
+			if sid := rediskv.VerifiedIn(w.K.Object(entries[i].Member), hashes[i].Val(), "sid")["sid"]; eventlog.Place(sid).Milli > 0 {
 				heads[i], events[i] = pipe.XRangeN(ctx, w.K.Events(), sid, sid, 1), &streams.Asked{Log: w.K.Events(), First: sid, Last: sid, Count: 1}
 			}
 		}
@@ -71,7 +72,7 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 		found := func(format string, args ...any) {
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.Member, format, args...)})
 		}
-		if hashes[i].Val()[0] == nil && young > 0 && e.Score >= float64(young) {
+		if !slices.ContainsFunc(hashes[i].Val(), func(v any) bool { return v != nil }) && young > 0 && e.Score >= float64(young) {
 			found("%s has it, and it is not there", endpoint)
 		}
 		if events[i] == nil {

@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/streams"
 )
@@ -186,7 +187,7 @@ func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Findi
 		if r := archived[of[i]]; r != nil {
 			text = r.Ticket
 		}
-		if strings.Contains(text, strings.TrimPrefix(e.ID, tollgate.PrefixEvent)) {
+		if payments.Refers(text, e.ID) {
 			continue
 		}
 		findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingEvent, "payment", of[i], "event %s, %s, is in the log, and its ticket does not refer to it", e.ID, e.Type)})

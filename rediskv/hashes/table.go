@@ -84,6 +84,7 @@ func (t Table) Pairs(object any, isNew bool) rediskv.Pairs {
 
 // Changing are the fields of an object that change, without their names.
 func (t Table) Changing(object any) (texts []string) {
+	texts = make([]string, 0, len(t))
 	row := reflect.ValueOf(object).Elem()
 	for i := range t {
 		if t[i].changes {

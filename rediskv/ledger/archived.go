@@ -151,6 +151,7 @@ func (r *Records) Transaction(at record.Place) rediskv.Fields {
 	if r.Err != nil {
 		return rediskv.Fields{record.Field: record.Wrong}
 	}
+	of, _, _ := tollgate.NumberIn(r.ID)
 	kind := record.KindOf(at.As)
 	names := kind.SharedNames(at.Name)
 	values := make([]any, len(names))
@@ -159,7 +160,7 @@ func (r *Records) Transaction(at record.Place) rediskv.Fields {
 			values[i] = text
 		}
 	}
-	return record.Verified(at.As, kind.Unshared(values))
+	return record.Verified(at.As, kind.Unshared(of, values))
 }
 
 // Part is the text of a capture or a refund, by the number in its identifier.

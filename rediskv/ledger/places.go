@@ -95,7 +95,7 @@ func Authorization(p *tollgate.Payment) Indexed {
 // PartsIn are the transactions in the hash of a payment's parts (Space.Parts), in their
 // order, and what is stored of each; of is what all of the payment's identifiers share. What cannot be read has a place of its own among them.
 func PartsIn(k rediskv.Space, of string, hash map[string]string) (members []Indexed, found []rediskv.Fields) {
-	all := record.KindOf(k.Object(tollgate.PrefixTransaction)).SharedIn(hash)
+	all := record.KindOf(k.Object(tollgate.PrefixTransaction)).SharedIn(of, hash)
 	numbers := make([]string, 0, len(all))
 	for number := range all {
 		numbers = append(numbers, number)

@@ -123,20 +123,16 @@ func (a *Archived) restore() {
 	p.ErasedAt = a.Ticket.ErasedAt
 }
 
-// Records are the payment's records as Redis has them, packed or as JSON.
-func (a *Archived) Records(k rediskv.Space, packed bool) (*ledger.Records, error) {
+// Records are the payment's records as Redis has them in a form.
+func (a *Archived) Records(k rediskv.Space, form record.Form) (*ledger.Records, error) {
 	p := &a.Payment
 	if a.Organization != k.Org || p.ID != a.ID || a.Ticket.PaymentID != a.ID || !strings.HasPrefix(a.ID, tollgate.PrefixPayment) || p.Numbers == 0 {
 		return nil, fmt.Errorf("%s: it is another one's", a.ID)
 	}
 	r := &ledger.Records{ID: a.ID, Parts: map[string]string{}}
-	r.Payment = record.FieldsOf([]any(paymentFields(k.Object(p.ID), p, true)))
+	r.Payment = record.FieldsOf([]any(newFields(k.Object(p.ID), p, form)))
 	text := func(id string, of any) (string, error) {
-		encode := record.Enveloped
-		if packed {
-			encode = record.Packed
-		}
-		text, err := encode(k.Object(id), of)
+		text, err := record.Text(k.Object(id), of, form)
 		return string(text), err
 	}
 	var err error
@@ -145,8 +141,8 @@ func (a *Archived) Records(k rediskv.Space, packed bool) (*ledger.Records, error
 	}
 	for i := range a.Transactions {
 		t := &a.Transactions[i].Transaction
-		_, number, _ := tollgate.NumberIn(t.ID)
-		fields := record.KindOf(k.Object(t.ID)).Share(number, ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil), packed)
+		of, number, _ := tollgate.NumberIn(t.ID)
+		fields := record.KindOf(k.Object(t.ID)).Share(of, number, ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil), form)
 		for n := 0; n+1 < len(fields); n += 2 {
 			name, _ := fields[n].(string)
 			value, is := fields[n+1].(string)

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"slices"
 	"strconv"
 
 	"tollgate"
@@ -11,21 +12,43 @@ import (
 
 var paymentTable = hashes.New[tollgate.Payment]()
 
-// paymentFields is the payment's hash. Values are short, so that Redis keeps
-// it as one block of memory; what a client did not send takes no room. A change
-// writes all of it, too: the checksum is of these texts, and an earlier release may
-// have written others for the same. Only the counters stay as they are.
-func paymentFields(key string, p *tollgate.Payment, isNew bool) rediskv.Pairs {
-	f := paymentTable.Pairs(p, true)
+// newFields is the hash of a new payment. Values are short, so that Redis keeps it as one
+// block of memory; what a client did not send takes no room.
+func newFields(key string, p *tollgate.Payment, form record.Form) rediskv.Pairs {
+	f, from, to := sealedFields(key, p)
+	if form < record.Dense {
+		return f
+	}
+	fold := record.PiecePairs(record.FoldField, record.KindOf(key).Fold(f[from:to]))
+	return slices.Replace(f, from, to, fold...)
+}
+
+// changedFields is what a change writes of it: all but the counters, which stay as they
+// are, because the checksum is of these texts, and an earlier release may have written
+// others for the same. From an index on they are those that may be folded: then they are
+// not written.
+func changedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, lasting int) {
+	f, from, to := sealedFields(key, p)
+	return f[:to], from
+}
+
+// sealedFields are all fields: those that change, from an index on those that never do, and
+// from another on the counters.
+func sealedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, from, to int) {
+	f = paymentTable.Pairs(p, true)
+	folded := record.KindOf(key).Folded
+	for from < len(f) && !slices.Contains(folded, f[from].(string)) {
+		from += 2
+	}
 	f.Set("due", rediskv.Milli(p.Deadline()))
-	fields := len(f)
+	due := [2]any(f[len(f)-2:])
+	copy(f[from+2:], f[from:]) // in front of those
+	copy(f[from:], due[:])
+	from, to = from+2, len(f)
 	for i, counter := range p.Counters {
 		f.Set(useField(i), counter)
 	}
-	if f.Sealed(key, nil); isNew {
-		return f
-	}
-	return f[:fields]
+	return f.Sealed(key, nil), from, to
 }
 
 // useField holds one of the counters that a payment was counted in.
@@ -37,6 +60,7 @@ const uncounted = "-"
 
 // PaymentOf reads a payment's hash; its error is the damage of the payment.
 func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
+	f = record.UnfoldedAs(tollgate.PrefixPayment, f)
 	r, p := record.ReadHash("payment", id, f), &tollgate.Payment{Object: "payment", ID: id, TicketID: tollgate.TicketOf(id)}
 	paymentTable.Read(r, p)
 	r.Moment("due") // of the scripts

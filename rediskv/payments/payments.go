@@ -11,6 +11,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payouts"
 	"tollgate/rediskv/record"
@@ -28,13 +29,13 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	}
 	w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
 	w.args.CounterCount = len(ch.Reservations)
-	f := paymentFields(w.keys.Payment, ch.Payment, true)
+	f := newFields(w.keys.Payment, ch.Payment, s.form(ch.Payment))
 	w.args.FieldCount = len(f)
 	inv := scriptCreatePayment.With(createPaymentKeys{w.keys, k.Organization()}, createPaymentArgs{w.args, a.Organization})
 	groups := len(ch.Transactions) + len(ch.Reservations)
 	inv.Grow(2*groups, len(f)+16*groups)
 	inv.Args = append(inv.Args, f...)
-	s.transactions(inv, k, ch)
+	s.transactions(inv, k, ch, w.document)
 	consumed(inv, k, ch.Reservations, ch.Payment.CreatedAt)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
@@ -145,17 +146,19 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 		w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
 	}
 	w.args.CounterCount = len(returning(ch))
-	f := paymentFields(w.keys.Payment, ch.Payment, false)
+	f, lasting := changedFields(w.keys.Payment, ch.Payment)
 	w.args.FieldCount = len(f)
 	authorization := ledger.Authorization(ch.Payment)
+	before := eventBefore(ch.Ticket)
 	inv := scriptChangePayment.With(changePaymentKeys{
 		w.keys, authorization.Place(k).Key, k.TransactionsIn(string(ch.From)), k.TransactionsIn(string(ch.Payment.Status)),
 	}, changePaymentArgs{
-		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, EventBefore: eventBefore(ch.Ticket), NowMs: int64(ch.Payment.UpdatedAt),
-		Actor: by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status),
+		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, EventBefore: before, NowMs: int64(ch.Payment.UpdatedAt),
+		PackedIDs: bodies.Identifiers(ch.Event.ID, before),
+		Actor:     by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status), LastingCount: len(f) - lasting,
 	})
 	inv.Args = append(inv.Args, f...)
-	s.transactions(inv, k, ch)
+	s.transactions(inv, k, ch, w.document)
 	returned(inv, k, ch)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {

@@ -22,19 +22,17 @@ import (
 // and the prefix and number of the part; then the fields that change, in the order of the
 // payment's table.
 func shownOf(ch *tollgate.PaymentChange, body []byte) string {
-	head := bodies.Version + " " + record.Sum(body) + " " + ch.Payment.ID
+	prefix, number := "", ""
 	switch ch.Action {
 	case "capture":
-		head += partOf(tollgate.PrefixCapture, ch.Capture.ID)
+		prefix = " " + tollgate.PrefixCapture
+		_, number, _ = tollgate.NumberIn(ch.Capture.ID)
 	case "refund":
-		head += partOf(tollgate.PrefixRefund, ch.Refund.ID)
+		prefix = " " + tollgate.PrefixRefund
+		_, number, _ = tollgate.NumberIn(ch.Refund.ID)
 	}
-	return head + "\n" + strings.Join(paymentTable.Changing(ch.Payment), "\n")
-}
-
-func partOf(prefix, id string) string {
-	_, number, _ := tollgate.NumberIn(id)
-	return " " + prefix + number
+	fields := strings.Join(paymentTable.Changing(ch.Payment), "\n")
+	return bodies.Version + " " + record.Sum(body) + " " + ch.Payment.ID + prefix + number + "\n" + fields
 }
 
 // shownPayment is the payment that a remembered answer shows, if it is one of shownOf.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -30,7 +32,6 @@ type paymentArgs struct {
 	AccountRevision          string
 	Deadline, DueMember      string
 	TicketText, PartText     []byte
-	PartField                string
 	SalesDay, GroupFields    string
 	Captured, Refunded, Fees int64
 	CaptureCount             int
@@ -57,7 +58,9 @@ type changePaymentArgs struct {
 	paymentArgs
 	PaymentRevision, NowMs                int64
 	EventBefore                           string // the last one of the payment as it was read
+	PackedIDs                             string // the id of the event and EventBefore, as packed tickets have them
 	Actor, AuthorizationMember, NewStatus string
+	LastingCount                          int    // values at the end of the payment's fields that never change
 	AuthorizationField                    string // how those of its fields begin that scripts change
 }
 
@@ -70,6 +73,8 @@ var (
 type writing struct {
 	keys paymentKeys
 	args paymentArgs
+	// document has the fields of a capture or a refund that stands among the payment's parts.
+	document []any
 }
 
 // write says what every change of a payment does; a is the account as the
@@ -82,8 +87,8 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: none,
 		Payable: none, Refunds: none, Group: none, Cutoffs: none,
 	}
-	if ans.Shows && p.Numbers > 0 && s.db.Layout() >= rediskv.Compact {
-		ans.Shown = shownOf(ch, ans.Body)
+	if ans.Shows && s.form(p) >= record.Plain {
+		ans.Shown, ans.Form = shownOf(ch, ans.Body), s.form(p)
 	}
 	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.NewID(""), ans)
 	if ans.Status != 0 {
@@ -135,6 +140,12 @@ func eventBefore(t *tollgate.Ticket) string {
 	return ""
 }
 
+// Refers reports whether a stored ticket names an event, however it is written.
+func Refers(ticket, event string) bool {
+	packed := bodies.Identifiers(event)
+	return packed != "" && strings.Contains(ticket, packed) || strings.Contains(ticket, strings.TrimPrefix(event, tollgate.PrefixEvent))
+}
+
 // storedTicket is the ticket as it is kept. The build before looks at the last
 // evaluation alone: capturing after a refund, it would take the lines of the earlier
 // captures off the ticket. While that can happen a refund is kept as a capture of
@@ -153,32 +164,34 @@ func storedTicket(p *tollgate.Payment, t *tollgate.Ticket) *tollgate.Ticket {
 	return &stored
 }
 
-// packs is whether what belongs to a payment is packed.
-func (s *Store) packs(p *tollgate.Payment) bool {
-	return p.Numbers > 0 && s.db.Layout() >= rediskv.Compact
+// form is how what belongs to a payment is written.
+func (s *Store) form(p *tollgate.Payment) record.Form {
+	if p.Numbers == 0 {
+		return record.JSON
+	}
+	return s.db.Layout().Form()
 }
 
 // text is how a payment's ticket, capture or refund is kept.
 func (s *Store) text(p *tollgate.Payment, key string, of any) ([]byte, error) {
-	if s.packs(p) {
-		return record.Packed(key, of)
-	}
-	return record.Enveloped(key, of)
+	return record.Text(key, of, s.form(p))
 }
 
 // part says what is captured or refunded, and with what it is paid.
 func (s *Store) part(w *writing, k rediskv.Space, a *accounts.Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
-	if w.args.PartText, err = s.text(ch.Payment, k.Object(id), doc); err != nil {
+	text, err := s.text(ch.Payment, k.Object(id), doc)
+	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	b, currency := ch.SalesDay, ch.Payment.Currency
 	if a == nil || b.Date == tollgate.NoDate {
 		return fmt.Errorf("%s: it has no sales day", id)
 	}
-	w.keys.Part = k.Object(id)
 	if ch.Payment.Numbers > 0 {
 		_, number, _ := tollgate.NumberIn(id)
-		w.keys.Part, w.args.PartField = k.Parts(id), number+rediskv.Document
+		w.document = record.PiecePairs(number+rediskv.Document, text)
+	} else {
+		w.keys.Part, w.args.PartText = k.Object(id), text
 	}
 	w.keys.Payable, w.keys.Refunds, w.keys.Group, w.keys.Cutoffs = k.Payable(a.ID), k.Refunds(a.ID), k.Group(a.ID, currency, b.PayoutDate), k.Cutoffs
 	w.args.SalesDay = b.Date.String()
@@ -187,8 +200,9 @@ func (s *Store) part(w *writing, k rediskv.Space, a *accounts.Account, ch *tollg
 	return nil
 }
 
-// transactions appends new transactions.
-func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
+// transactions appends new transactions, and beside the first a document that stands in
+// the same hash.
+func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange, document []any) {
 	for i := range ch.Transactions {
 		t := &ch.Transactions[i]
 		joins := ""
@@ -201,7 +215,10 @@ func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollga
 		inv.Args = append(inv.Args, at.Member(), joins, at.FieldPrefix())
 		fields := []any(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
 		if at.Shared {
-			fields = record.KindOf(place.As).Share(place.Name, fields, s.packs(ch.Payment))
+			fields = record.KindOf(place.As).Share(sharedBy(ch.Payment.ID), place.Name, fields, s.form(ch.Payment))
+		}
+		if i == 0 {
+			fields = append(fields, document...)
 		}
 		inv.Group(fields)
 	}

@@ -85,7 +85,7 @@ func (p Pairs) Sealed(key string, beside Fields) Pairs {
 // DecodeAt reads the text of its own that is kept at a key: JSON, or what is packed.
 func DecodeAt(key, text string, into any) error {
 	if b, ok, err := unpacked(key, text); ok {
-		return cmp.Or(err, bodies.Unpack(b, into))
+		return cmp.Or(err, bodies.Unpack(b, into, namedIn(key)))
 	}
 	object, err := Opened(key, text)
 	if err != nil {

@@ -107,13 +107,15 @@ func (k *Kind) numbered(s *summer, get func(string) string) {
 }
 
 // Verified are the fields of the hash at a key, as they were read: all of them, or
-// those of names. Where the checksum is another one, Check says so of their envelope.
+// those of names, none of them folded. Where the checksum is another one, Check says so of
+// their envelope.
 func Verified(key string, f map[string]string, names ...string) map[string]string {
 	k := KindOf(key)
 	if k == nil || len(f) == 0 {
 		return f
 	}
 	k = k.In(f)
+	f = k.Unfolded(f)
 	if len(names) > 0 && !k.readIn(names) {
 		return f
 	}
@@ -134,8 +136,8 @@ func (k *Kind) readIn(names []string) bool {
 func (k *Kind) matches(key string, f map[string]string) bool {
 	envelope := f[Field]
 	if envelope == "" {
-		for _, value := range f {
-			if stray(value) {
+		for name, value := range f {
+			if stray(value) || slices.Contains(k.Folded, Field) && !k.Knows(name) {
 				return false
 			}
 		}

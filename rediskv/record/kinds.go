@@ -15,6 +15,11 @@ type Kind struct {
 	Numbered string
 	// Scripts are the fields that scripts change, or that change without a checksum.
 	Scripts []string
+	// Folded are those that never change, and the envelope where it does not either. They
+	// may stand packed in one field (fold.go).
+	Folded []string
+	// Within: fields whose names are numbers are records of their own.
+	Within bool
 	// Witness is the covered number that every change raises. It stands behind the
 	// checksum: an earlier release changes fields and leaves the checksum as it is,
 	// and by the number it is known that somebody has.
@@ -32,6 +37,7 @@ var table = []struct {
 			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn", "num",
 			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due", "era",
 		},
+		Folded: []string{"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr"},
 	}},
 	{"txn_", Kind{
 		Name:    "transaction",
@@ -51,6 +57,8 @@ var table = []struct {
 	{"dlv_", Kind{
 		Name:    "delivery",
 		Covered: []string{"we", "evt", "et", "sid", "body", "crt"},
+		Folded:  []string{Field, "evt", "sid", "crt", "et", "we"},
+		Within:  true,
 		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc", "rc=", "to"},
 	}},
 	{"rpl_", Kind{Name: "replay", Covered: []string{"json"}}},
@@ -131,8 +139,11 @@ func KindOf(key string) *Kind {
 }
 
 // Names are names of fields and, where the document of a record is among them, all
-// that its checksum covers and the envelope.
+// that its checksum covers and the envelope; and what they may be folded in.
 func (k *Kind) Names(names []string) []string {
+	if k != nil && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(k.Folded, name) }) {
+		names = append(slices.Clip(names), Pieces(FoldField)...)
+	}
 	if k == nil || k.Numbered != "" || len(names) == 0 || !slices.Contains(names, "json") {
 		return names
 	}

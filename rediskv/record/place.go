@@ -1,11 +1,23 @@
 package record
 
+import (
+	"strings"
+
+	"tollgate"
+)
+
 // Place is where a record is: at a key of its own, or, by Name, in a hash with others,
 // where its checksum is that of the key As.
 type Place struct{ Key, Name, As string }
 
 // Own is the place of a record at a key of its own.
 func Own(key string) Place { return Place{Key: key} }
+
+// of is what the identifiers of all records of the hash share.
+func (p Place) of() string {
+	of, _, _ := tollgate.NumberIn(p.As[strings.LastIndexByte(p.As, ':')+1:])
+	return of
+}
 
 // Names are the fields to ask for, of some of the record: none for all of its hash.
 func (p Place) Names(names []string) []string {
@@ -22,7 +34,7 @@ func (p Place) Read(values []any, names []string) Fields {
 		if len(values) == 0 {
 			return Fields{}
 		}
-		return Verified(p.As, KindOf(p.As).Unshared(values))
+		return Verified(p.As, KindOf(p.As).Unshared(p.of(), values))
 	}
 	names = KindOf(p.Key).Names(names)
 	return Verified(p.Key, FieldsIn(values, names...), names...)

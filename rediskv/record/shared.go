@@ -41,7 +41,7 @@ func piecesOf(most int, first, prefix string) []string {
 }
 
 // PutPieces puts a text into the fields of Pieces, as scripts do (put_pieces, in
-// prelude.lua): what is packed into all of them, JSON into the first.
+// prelude.lua): what is packed into as many as it needs, JSON into the first.
 func PutPieces(hash map[string]string, field, text string) {
 	if strings.HasPrefix(text, "{") {
 		hash[field] = text
@@ -52,8 +52,28 @@ func PutPieces(hash map[string]string, field, text string) {
 		if n == MostPieces-1 {
 			end = len(text)
 		}
-		hash[name], text = text[:end], text[end:]
+		if hash[name], text = text[:end], text[end:]; text == "" {
+			return
+		}
 	}
+}
+
+// PiecePairs are these fields and their values, one after the other.
+func PiecePairs(field string, text []byte) []any {
+	if len(text) > 0 && text[0] == '{' {
+		return []any{field, text}
+	}
+	pairs := make([]any, 0, 2*MostPieces)
+	for n, name := range Pieces(field) {
+		end := min(piece, len(text))
+		if n == MostPieces-1 {
+			end = len(text)
+		}
+		if pairs, text = append(pairs, name, string(text[:end])), text[end:]; len(text) == 0 {
+			break
+		}
+	}
+	return pairs
 }
 
 // Joined is the text in the fields of Pieces; false where there is none.
@@ -117,8 +137,9 @@ func (k *Kind) sharedAs(name string) *shared {
 	return as
 }
 
-// Share is a record as fields of such a hash, made of its fields and their values.
-func (k *Kind) Share(name string, pairs []any, packed bool) []any {
+// Share is a record as fields of such a hash, made of its fields and their values. of is
+// what the identifiers of all records of the hash share.
+func (k *Kind) Share(of, name string, pairs []any, form Form) []any {
 	fields, as := make([]any, 2, 14), k.sharedAs(name).arguments
 	texts := make([]string, len(k.Covered)+1) // that of the envelope, and those of Covered
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -130,12 +151,12 @@ func (k *Kind) Share(name string, pairs []any, packed bool) []any {
 		}
 		texts[slices.Index(k.Covered, field)+1] = value // the envelope's is not among them
 	}
-	if !packed {
+	if form == JSON {
 		fields[0], fields[1] = as[0], k.object(texts)
 		return fields
 	}
 	texts[0] = strings.TrimPrefix(texts[0], begin)
-	text := bodies.PackTexts(make([]byte, 0, 3*piece), texts)
+	text := packTexts(make([]byte, 0, 3*piece), texts, form, of)
 	end := min(piece, len(text))
 	fields[0], fields[1], text = as[0], text[:end], text[end:]
 	for n := 1; n < sharedPieces && len(text) > 0; n++ {
@@ -145,6 +166,14 @@ func (k *Kind) Share(name string, pairs []any, packed bool) []any {
 		fields, text = append(fields, as[n], text[:end]), text[end:]
 	}
 	return fields
+}
+
+// packTexts packs texts in a form that is not JSON.
+func packTexts(b []byte, texts []string, form Form, of string) []byte {
+	if form == Plain {
+		return bodies.PackTextsPlainly(b, texts)
+	}
+	return bodies.PackTexts(b, texts, of)
 }
 
 // object is a JSON object of texts, without those that are empty.
@@ -164,10 +193,10 @@ func (k *Kind) object(texts []string) []byte {
 // Unshared are the fields of a record as those of a hash of its own, made of the values of
 // SharedNames; none where there is nothing. Check says of one whose text cannot be read
 // that it is damaged.
-func (k *Kind) Unshared(values []any) map[string]string {
+func (k *Kind) Unshared(of string, values []any) map[string]string {
 	f := map[string]string{}
 	text, covered := Joined(values[:sharedPieces])
-	if covered && !k.readText(f, text) {
+	if covered && !k.readText(of, f, text) {
 		f = map[string]string{Field: wrong}
 	}
 	for i, name := range k.Scripts {
@@ -182,11 +211,11 @@ func (k *Kind) Unshared(values []any) map[string]string {
 }
 
 // readText reads what Share makes of what is covered; what is empty is not there.
-func (k *Kind) readText(f map[string]string, text string) bool {
+func (k *Kind) readText(of string, f map[string]string, text string) bool {
 	if strings.HasPrefix(text, "{") {
 		return json.Unmarshal([]byte(text), &f) == nil && len(f) > 0
 	}
-	texts, err := bodies.UnpackTexts(text)
+	texts, err := bodies.UnpackTexts(text, of)
 	if err != nil || len(texts) != len(k.Covered)+1 {
 		return false
 	}
@@ -202,7 +231,7 @@ func (k *Kind) readText(f map[string]string, text string) bool {
 }
 
 // SharedIn are the records of a hash that has several, by their names.
-func (k *Kind) SharedIn(hash map[string]string) map[string]map[string]string {
+func (k *Kind) SharedIn(of string, hash map[string]string) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for field := range hash {
 		name, _, _ := strings.Cut(field, ".")
@@ -216,7 +245,7 @@ func (k *Kind) SharedIn(hash map[string]string) map[string]map[string]string {
 				values[i] = text
 			}
 		}
-		all[name] = k.Unshared(values)
+		all[name] = k.Unshared(of, values)
 	}
 	return all
 }

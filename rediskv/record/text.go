@@ -27,19 +27,45 @@ func EnvelopedJSON(key, object string) string {
 // packed is how the text of an object begins that is packed (bodies.Pack).
 const packed = Format + ";b;"
 
-// Packed is Enveloped without the JSON: a quarter of the bytes. DecodeAt reads both.
-func Packed(key string, object any) ([]byte, error) {
-	text, err := bodies.Pack(append(make([]byte, 0, 1024), packed+"00000000/"...), object)
+// Form is how what belongs to a payment or a delivery is written. What was written in one
+// is read in any.
+type Form int
+
+// The forms.
+const (
+	JSON  Form = iota
+	Plain      // packed, as earlier builds read it
+	Dense      // packed, and what never changes of a hash in one field (fold.go)
+)
+
+// Text is an object as a text of its own, to be kept at a key: that of Enveloped, or,
+// packed, a quarter of its bytes. DecodeAt reads all.
+func Text(key string, object any, form Form) (text []byte, err error) {
+	text = append(make([]byte, 0, 1024), packed+"00000000/"...)
+	switch form {
+	case JSON:
+		return Enveloped(key, object)
+	case Plain:
+		text, err = bodies.PackPlainly(text, object)
+	default:
+		text, err = bodies.Pack(text, object, namedIn(key))
+	}
 	rest := len(packed) + digits
 	b := hexOf(textSum(key, text[rest:]))
 	copy(text[len(packed):], b[:])
 	return text, err
 }
 
-// IsPacked reports whether a text is one of Packed.
+// namedIn is what the identifier in a key has behind its prefix.
+func namedIn(key string) string {
+	name, _, _ := strings.Cut(key[strings.LastIndexByte(key, '_')+1:], ":")
+	return name
+}
+
+// IsPacked reports whether a text is a packed one of Text.
 func IsPacked(text string) bool { return strings.HasPrefix(text, packed) }
 
-// unpacked is what Packed has put behind its envelope; ok is false for another text.
+// unpacked is what Text has put behind its envelope; ok is false for another text.
 func unpacked(key, text string) (b string, ok bool, err error) {
 	sum, ok := strings.CutPrefix(text, packed)
 	if !ok {

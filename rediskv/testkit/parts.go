@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
@@ -56,7 +57,8 @@ func SetTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.I
 		t.Fatal(err)
 	}
 	kind := record.KindOf(at.As)
-	covered := kind.Unshared(values)
+	shared, _, _ := tollgate.NumberIn(of.ID)
+	covered := kind.Unshared(shared, values)
 	for _, name := range kind.Scripts {
 		delete(covered, name)
 	}

@@ -175,11 +175,15 @@ func (s *Store) Attempts(ctx context.Context, c rediskv.Caller, webhook, deliver
 		return nil, false, nil
 	}
 	err = s.db.Timed(ctx, "read_attempts", func(ctx context.Context) error {
-		values, err := s.db.Redis.HMGet(ctx, k.Attempts(delivery), fields...).Result()
-		number := after
-		for pieces := range slices.Chunk(values, record.MostPieces) {
-			number++
-			text, ok := record.Joined(pieces)
+		pipe := s.db.Redis.Pipeline()
+		within, beside := pipe.HMGet(ctx, k.Object(delivery), fields...), pipe.HMGet(ctx, k.Attempts(delivery), fields...)
+		_, err := pipe.Exec(ctx)
+		for number := after + 1; err == nil && number <= after+len(fields)/record.MostPieces; number++ {
+			at := (number - after - 1) * record.MostPieces
+			text, ok := record.Joined(within.Val()[at : at+record.MostPieces])
+			if !ok {
+				text, ok = record.Joined(beside.Val()[at : at+record.MostPieces])
+			}
 			if !ok {
 				continue
 			}
@@ -221,7 +225,11 @@ func attemptRow(k rediskv.Space, delivery string, number int, text string) (json
 	return jsontext.Value(object), err
 }
 
-// attemptKey is what the checksum of an attempt is bound to: the hash and its field.
+// AttemptsOf is the key of a delivery's attempts, where they do not stand in its own hash.
+func AttemptsOf(key string) string { return key + ":att" }
+
+// attemptKey is what the checksum of an attempt is bound to, wherever it stands: the hash of
+// attempts and its field.
 func attemptKey(k rediskv.Space, delivery string, number int) string {
 	return k.Attempts(delivery) + ":" + strconv.Itoa(number)
 }

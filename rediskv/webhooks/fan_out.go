@@ -35,6 +35,7 @@ type addressee struct {
 	queueHead // of what is leased at once; no Endpoint when nothing is
 	want      tollgate.WebhookEndpoint
 	events    []redis.XMessage
+	folded    bool // as made.folded
 }
 
 type fanOutKeys struct{ Dispatch, Webhooks, Ready string }
@@ -153,6 +154,7 @@ func (s *Store) reserve(ctx context.Context, k rediskv.Space, to []*addressee, l
 
 // addTo adds the deliveries to one endpoint to the script's arguments.
 func (s *Store) addTo(inv *script.Invocation, a *addressee, now string) {
+	a.folded = s.db.Layout().Form() == record.Dense
 	k, state, revision, url := a.space, tollgate.DeliveryPending, int64(0), ""
 	if a.want.Status != tollgate.WebhookActive {
 		state = tollgate.DeliveryHeld
@@ -168,9 +170,14 @@ func (s *Store) addTo(inv *script.Invocation, a *addressee, now string) {
 		event, kind, place := rediskv.Text(m, "i"), rediskv.Text(m, "t"), rediskv.Text(m, "s")
 		milli, _, _ := strings.Cut(place, "-")
 		key := k.Object(a.offered[i])
+		lasting := rediskv.Pairs{"we", a.id, "evt", event, "et", kind, "sid", place, "crt", now, rediskv.EnvelopeField, ""}.Sealed(key, nil)
 		inv.Keys = append(inv.Keys, key)
-		inv.Args = append(inv.Args, a.offered[i], rediskv.Text(m, "n"), milli, event, kind, place,
-			record.Seal(key, []any{"we", a.id, "evt", event, "et", kind, "sid", place, "crt", now}, nil))
+		inv.Args = append(inv.Args, a.offered[i], rediskv.Text(m, "n"), milli)
+		if a.folded {
+			inv.Args = append(inv.Args, "", "", "", record.KindOf(key).Fold(lasting))
+		} else {
+			inv.Args = append(inv.Args, event, kind, place, lasting[len(lasting)-1])
+		}
 	}
 }
 
@@ -198,8 +205,9 @@ func (s *Store) leased(to []*addressee, reply []any, now tollgate.Instant) (f Fa
 			if i < 1 || int(i) > len(a.events) {
 				return f, fmt.Errorf("redis fan_out: delivery %d of %d", i, len(a.events))
 			}
-			w, m := a.attempt(a.offered[i-1], 1, now), madeOf(a.events[i-1])
-			w.EventID, w.EventType, w.place, w.Lease = m.event, m.kind, m.place, tollgate.Instant(until)
+			w, m := a.attempt(a.offered[i-1], 1, now), madeOf(a.events[i-1], a.folded)
+			w.of(m)
+			w.Lease = tollgate.Instant(until)
 			at[w.DeliveryID] = true
 			f.Work = append(f.Work, w)
 		}
@@ -208,7 +216,7 @@ func (s *Store) leased(to []*addressee, reply []any, now tollgate.Instant) (f Fa
 		for i, id := range a.offered {
 			if !at[id] && a.want.Status == tollgate.WebhookActive {
 				f.Queued++
-				s.made.add(id, madeOf(a.events[i]))
+				s.made.add(id, madeOf(a.events[i], a.folded))
 			}
 		}
 	}

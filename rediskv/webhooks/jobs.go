@@ -192,13 +192,13 @@ func (s *Store) recoveryBatch(ctx context.Context, k rediskv.Space, webhook stri
 		for i, m := range members {
 			id, _ := m.Member.(string)
 			batch = append(batch, tollgate.Delivery{ID: id})
-			events[i] = pipe.HMGet(ctx, k.Object(id), "evt")
+			events[i] = pipe.HMGet(ctx, k.Object(id), record.KindOf(k.Object(id)).Names([]string{"evt"})...)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
 		for i := range batch {
-			batch[i].EventID = record.FieldsIn(events[i].Val(), "evt")["evt"]
+			batch[i].EventID = rediskv.VerifiedIn(k.Object(batch[i].ID), events[i].Val(), "evt")["evt"]
 		}
 		return nil
 	})

@@ -14,10 +14,11 @@ import (
 type made struct {
 	event, place string
 	kind         tollgate.EventType
+	folded       bool // what never changes of it, and its attempts stand in its own hash
 }
 
-func madeOf(m redis.XMessage) *made {
-	return &made{rediskv.Text(m, "i"), rediskv.Text(m, "s"), tollgate.EventType(rediskv.Text(m, "t"))}
+func madeOf(m redis.XMessage, folded bool) *made {
+	return &made{rediskv.Text(m, "i"), rediskv.Text(m, "s"), tollgate.EventType(rediskv.Text(m, "t")), folded}
 }
 
 // mostFresh bounds what a Store knows of deliveries that it has made. Others may have taken

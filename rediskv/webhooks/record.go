@@ -66,15 +66,15 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 	})
 	for i := range ended {
 		id := ended[i].Work.DeliveryID
-		inv.Keys = append(inv.Keys, k.Object(id), k.Attempts(id))
+		attempts := k.Attempts(id)
+		if ended[i].Work.folded {
+			attempts = k.Object(id)
+		}
+		inv.Keys = append(inv.Keys, k.Object(id), attempts)
 		inv.Args = append(inv.Args, id)
 	}
 	for i := range ended {
-		keep := record.Enveloped
-		if s.db.Layout() >= rediskv.Compact {
-			keep = record.Packed
-		}
-		doc, err := keep(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt)
+		doc, err := record.Text(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt, s.db.Layout().Form())
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}

@@ -55,8 +55,14 @@ type Work struct {
 	StartedAt    tollgate.Instant
 	Trace        string // the traceparent of the request that caused the event; empty: it was not traced
 
-	place string     // the event's, in the log
-	run   *queueHead // what leased it
+	place  string     // the event's, in the log
+	run    *queueHead // what leased it
+	folded bool       // as made.folded
+}
+
+// of says what its delivery has been made of.
+func (w *Work) of(m *made) {
+	w.EventID, w.EventType, w.place, w.folded = m.event, m.kind, m.place, m.folded
 }
 
 // Turn is an endpoint whose turn it is, and how many of the deliveries that are
@@ -440,7 +446,7 @@ func first(part []any) any {
 // the log.
 func (s *Store) taken(ctx context.Context, h *queueHead, i int, part []any, now tollgate.Instant) (w Work, err error) {
 	text := func(n int) string { s, _ := part[n].(string); return s }
-	if len(part) != 4 && len(part) != 13 {
+	if len(part) != 4 && len(part) != 14 {
 		return w, fmt.Errorf("redis take_work: %d parts", len(part))
 	}
 	run, _ := part[2].(int64)
@@ -455,17 +461,21 @@ func (s *Store) taken(ctx context.Context, h *queueHead, i int, part []any, now 
 		if h.made[i] == nil {
 			return w, errors.New("redis take_work: a delivery that another worker has made")
 		}
-		w.EventID, w.EventType, w.place = h.made[i].event, h.made[i].kind, h.made[i].place
+		w.of(h.made[i])
 		s.made.forget(w.DeliveryID)
 		return w, nil
 	}
 	w.Trigger, w.ReplayID = tollgate.AttemptTrigger(text(4)), text(5)
-	w.EventID, w.EventType, w.place = text(6), tollgate.EventType(text(7)), text(8)
-	if w.place == "" {
-		w.Body = []byte(text(9))
-	}
 	is := rediskv.Fields{"evt": text(6), "et": text(7), "sid": text(8), "body": text(9), "we": text(10), "crt": text(11), rediskv.EnvelopeField: text(12)}
-	if err := record.Check(record.Verified(h.space.Object(w.DeliveryID), is)[rediskv.EnvelopeField]); err != nil {
+	if w.folded = text(13) != ""; w.folded {
+		is[record.FoldField] = text(13)
+	}
+	is = record.Verified(h.space.Object(w.DeliveryID), is)
+	w.EventID, w.EventType, w.place = is["evt"], tollgate.EventType(is["et"]), is["sid"]
+	if w.place == "" {
+		w.Body = []byte(is["body"])
+	}
+	if err := record.Check(is[rediskv.EnvelopeField]); err != nil {
 		_ = s.db.Damaged(ctx, h.space, "delivery", w.DeliveryID, err)
 		w.Damaged, w.Body, w.place = true, nil, ""
 	}

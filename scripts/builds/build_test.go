@@ -19,15 +19,17 @@ type process = clitest.Process
 
 // The builds. previous is the last one without checksums, which runs beside this one
 // while instances are updated; older is the last one without envelopes and refunds,
-// first the first release. together is the last one that does not know the layout compact.
+// first the first release. together is the last one that does not know the layout compact,
+// compact the last one that does not know the layout dense.
 const (
+	compactCommit  = "66ff81d"
 	togetherCommit = "b0464da"
 	previousCommit = "4ca9e01"
 	olderCommit    = "ed7db52"
 	firstCommit    = "6025134"
 )
 
-// variable says that these tests are wanted: they build five programs.
+// variable says that these tests are wanted: they build six programs.
 const variable = "TOLLGATE_TEST_BUILDS"
 
 // build is a program, and the scopes that it does not know.
@@ -37,7 +39,7 @@ type build struct {
 }
 
 var builds struct {
-	this, together, previous, older, first *build
+	this, compact, together, previous, older, first *build
 }
 
 func TestMain(m *testing.M) {
@@ -60,6 +62,9 @@ func TestMain(m *testing.M) {
 
 func buildAll(dir string) (err error) {
 	if builds.this, err = compile(dir, "this", "../.."); err != nil {
+		return err
+	}
+	if builds.compact, err = compileCommit(dir, "compact", compactCommit); err != nil {
 		return err
 	}
 	if builds.together, err = compileCommit(dir, "together", togetherCommit); err != nil {

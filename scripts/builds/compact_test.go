@@ -8,11 +8,16 @@ import (
 	"testing"
 )
 
-// TestCompact: a build that does not know the layout compact meets what was written in it,
+// TestCompact: a build that does not know the layout compact, or dense, meets what was written in it,
 // which operators are told not to have happen. It refuses what it cannot read with an error
 // and changes nothing of it; it never answers with anything else. Its own payments go on,
 // and this build reads them.
 func TestCompact(t *testing.T) {
+	t.Run("together", func(t *testing.T) { meetsNewer(t, func() *build { return builds.together }) })
+	t.Run("compact", func(t *testing.T) { meetsNewer(t, func() *build { return builds.compact }) })
+}
+
+func meetsNewer(t *testing.T, of func() *build) {
 	s := newSite(t, needBuilds(t))
 	s.provision(builds.this) // the first to use this Redis
 	this := s.serve(builds.this).authenticate()
@@ -45,7 +50,7 @@ func TestCompact(t *testing.T) {
 		before[path] = this.get(t, path).Text
 	}
 
-	earlier := s.serve(builds.together).authenticate()
+	earlier := s.serve(of()).authenticate()
 	refused := 0
 	try := func(what, method, path, key, body, want string) {
 		a, err := earlier.send(method, path, key, body)

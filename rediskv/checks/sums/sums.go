@@ -5,6 +5,7 @@ package sums
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -72,7 +73,28 @@ func checkHash(key string, f map[string]string) error {
 	if sum := f[record.Golden]; sum != "" && sum != record.GoldenSum(key, f["golden"]) {
 		return errors.New("its golden cases are not what was written")
 	}
-	return errors.Join(record.Check(record.Verified(key, f)[record.Field]), checkScripted(key, f))
+	is := record.Verified(key, f)
+	return errors.Join(record.Check(is[record.Field]), checkScripted(key, is), checkWithin(key, f, is))
+}
+
+// checkWithin looks at the attempts that stand in the hash of their delivery, of which f are
+// the fields as they are stored, and at whether all names are those of what one has.
+func checkWithin(key string, f, is map[string]string) (err error) {
+	k := record.KindOf(key)
+	if _, within := f[record.FoldField]; k.Name != "delivery" || !within {
+		return nil
+	}
+	attempts := map[string]string{}
+	for name, text := range f {
+		switch {
+		case record.IsNumbered(name):
+			attempts[name] = text
+		case !k.Knows(name):
+			err = errors.Join(err, fmt.Errorf("it has %q", name))
+		}
+	}
+	key, attempts = webhooks.AttemptsOf(key), record.Whole(attempts)
+	return errors.Join(err, checkAttempts(key, attempts), webhooks.CheckLast(key, is, attempts))
 }
 
 // checkAttempts looks at those that were recorded; one that is under way is no record.

@@ -8,14 +8,16 @@
 --   account_transactions, part, authorization, old_index, new_index, dispatch, webhooks,
 --   account, payable, refunds, group, cutoffs
 -- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, payment_revision,
---   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
---   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, actor, authorization_member,
---   authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
+--   event_before, packed_ids, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
+--   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, actor, authorization_member,
+--   lasting_count, authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
 --   capture_count, cutoffs_member, look_at, counter_count, field_count
 -- actor is client, clock or refund, which no deadline ends. deadline, part_text and sales_day are empty where
 -- there is none; group_fields is how the group's fields begin, authorization_field how
--- those of the authorization that scripts write. moves and part_field as in create_payment.
--- ARGV goes on with field_count values: the payment's fields. Then for each new
+-- those of the authorization that scripts write. moves and part_text are as in create_payment.
+-- packed_ids are event_id and event_before as they stand in a packed ticket, ten bytes each.
+-- ARGV goes on with field_count values: the payment's fields. The last lasting_count of them
+-- never change, and are not written where they are folded. Then for each new
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
 -- joins the group (or empty), how the names of its fields begin that scripts write,
 -- number of fields, the fields. Then for each counter:
@@ -25,15 +27,19 @@
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
--- Where it is packed, that stands there without its prefix, evt_.
-local function refers(id) return string.find(redis.call('GET', ticket) or '', string.sub(id, 5), 1, true) end
-local function done() return refers(event_id) end
+-- Where it is packed, that stands there without its prefix, evt_, in binary or, by an
+-- earlier build, as text.
+local function refers(id, packed)
+  local text = redis.call('GET', ticket) or ''
+  return packed ~= '' and string.find(text, packed, 1, true) or string.find(text, string.sub(id, 5), 1, true)
+end
+local function done() return refers(event_id, string.sub(packed_ids, 1, 10)) end
 local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint)
 if instead then return revised(sequences, (instead[1] == 'grant' or instead[1] == 'limited') and done() and {'done'} or instead) end
-local current = redis.call('HMGET', payment, 'v', 'due', 'era')
+local current = redis.call('HMGET', payment, 'v', 'due', 'p', 'era')
 if not current[1] then return {'missing'} end
 -- What was erased since is not written again from what was read before: nothing follows it.
-if current[1] ~= payment_revision or current[3] or (event_before ~= '' and not refers(event_before)) then
+if current[1] ~= payment_revision or current[4] or (event_before ~= '' and not refers(event_before, string.sub(packed_ids, 11))) then
   return done() and revised(sequences, {'done'}) or {'conflict'}
 end
 local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)
@@ -48,7 +54,7 @@ if not place then return {'damaged', authorization_field == '' and authorization
 
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
 redis.call('SET', ticket, ticket_text)
-put_part(part, part_field, part_text)
+if part_text ~= '' then redis.call('SET', part, part_text) end
 local counters, damaged = tonumber(counter_count), {}
 for i = 0, counters - 1 do
   local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
@@ -58,7 +64,7 @@ for i = 0, counters - 1 do
   if used == nil then damaged[#damaged + 1] = counter end
 end
 local last = named_args + tonumber(field_count)
-redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
+redis.call('HSET', payment, unpack(ARGV, named_args + 1, last - (current[3] and lasting_count or 0)))
 if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
 if deadline ~= '' then
   redis.call('ZADD', due, deadline, due_member)

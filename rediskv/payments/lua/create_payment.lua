@@ -6,12 +6,13 @@
 --   group, cutoffs
 -- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, account_revision,
 --   organization_revision, event_head, event_tail, event_id, event_type, event_account, event_envelope,
---   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, sales_day,
+--   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, sales_day,
 --   group_fields, captured, refunded, fees, capture_count, cutoffs_member, look_at,
 --   counter_count, field_count
 -- deadline, part_text and sales_day are empty where there is none; group_fields
--- is how the group's fields begin. moves is the hash of the payment's parts, and part_text
--- goes into its part_field; or a list of transactions, and part_field is empty.
+-- is how the group's fields begin. moves is the hash of the payment's parts, where a capture
+-- stands among the fields of the first transaction; or a list of transactions, and the
+-- capture is part_text.
 -- ARGV goes on with field_count values: the payment's fields. Then for each
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
 -- joins the group (or empty), how the names of its fields begin that scripts write,
@@ -56,7 +57,7 @@ for i = 1, counters do
   if lifetime ~= '' then redis.call('PEXPIRE', KEYS[key + i], lifetime) end
 end
 redis.call('SET', ticket, ticket_text)
-put_part(part, part_field, part_text)
+if part_text ~= '' then redis.call('SET', part, part_text) end
 local last = named_args + tonumber(field_count)
 redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 -- What was not counted is not given back: the counter may be another payee's by then.

@@ -7,8 +7,7 @@ local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
 local text = redis.call('GET', part)
 if not text and part_field ~= '' then
-  local pieces = redis.call('HMGET', parts, part_field, part_field .. '+', part_field .. '++', part_field .. '+++')
-  text = pieces[1] and pieces[1] .. (pieces[2] or '') .. (pieces[3] or '') .. (pieces[4] or '')
+  text = joined(redis.call('HMGET', parts, part_field, part_field .. '+', part_field .. '++', part_field .. '+++'), 1)
 end
 if not text then return {'missing'} end
 return {'read', text}

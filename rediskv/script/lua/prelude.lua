@@ -11,7 +11,7 @@ local format = '1'
 local history_id = ''
 
 -- That of the record of a request, which may have a codec.
-local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';p?;%x+$') end
+local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';[pd]?;%x+$') end
 
 local function whole(n) return string.format('%.0f', n) end
 
@@ -104,6 +104,27 @@ local function begun(operation)
   return at
 end
 
+-- The operation and the fingerprint in the record of a request; of one in binary (codec d,
+-- record/request.go) the beginning of the fingerprint, and true. nil for what is no such record.
+local function remembered_in(record)
+  if type(record) ~= 'string' then return nil end
+  if string.sub(record, 2, 4) ~= ';d;' then return string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
+  if #record < 64 then return nil end
+  local line, rest, bits = string.sub(record, 1, 13), 0, 2
+  for i = 14, 45 do -- the identifiers of the operation and of its client
+    if i == 30 then line, bits = line .. ' cli_', 2 end
+    rest, bits = rest * 256 + string.byte(record, i), bits + 8
+    while bits >= 5 do
+      bits = bits - 5
+      local digit = math.floor(rest / 2 ^ bits)
+      rest, line = rest % 2 ^ bits, line .. string.sub(ulid, digit + 1, digit + 1)
+    end
+  end
+  local print = ''
+  for i = 46, 61 do print = print .. string.format('%02x', string.byte(record, i)) end
+  return line, print, true
+end
+
 -- How long an Idempotency-Key is remembered (caller.go), by the clock of the
 -- service. The lifetime of the record in Redis is longer: it only makes room.
 local remembered = 604800000
@@ -122,9 +143,9 @@ local remembered = 604800000
 local function answered(grant, version, rate, limit, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.pcall('GET', key) -- an error where the key holds no string
-  local op, stored
+  local op, stored, short
   if record then
-    if type(record) == 'string' then op, stored = string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
+    op, stored, short = remembered_in(record)
     if op == operation then return {'done'} end
   end
   local refused = turned_away(grant, version, rate, limit)
@@ -132,14 +153,14 @@ local function answered(grant, version, rate, limit, key, operation, fingerprint
   if not record then return nil end
   local client = op and string.match(op, ' ([^ ]+)')
   local of = op and string.match(op, '^([^ ]*)/')
-  if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
+  if not op or (of and not known(of)) or #stored ~= (short and 32 or 64) or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused', record} end
   local first, now = begun(op), begun(operation)
   if first and now and now - first >= remembered then
     if not of or of == format or string.find(fingerprint, ' ' .. of, 1, true) then return nil end
     return {'outdated', record}
   end
-  if string.find(' ' .. fingerprint .. ' ', ' ' .. stored .. ' ', 1, true) then return {'repeated', record} end
+  if string.find(' ' .. fingerprint .. ' ', ' ' .. stored .. (short and '' or ' '), 1, true) then return {'repeated', record} end
   return {'reused', record}
 end
 
@@ -221,17 +242,23 @@ local function content_digest(payment, ticket, parts)
   return redis.sha1hex(table.concat({whole(#payment), table.concat(payment, ' '), ticket, table.concat(parts, ' ')}, ' '))
 end
 
--- What is packed stands in four fields of a hash (record.Pieces), JSON in one.
-local function put_pieces(key, field, text)
-  if string.sub(text, 1, 1) == '{' then return redis.call('HSET', key, field, text) end
-  redis.call('HSET', key, field, string.sub(text, 1, 64), field .. '+', string.sub(text, 65, 128),
-    field .. '++', string.sub(text, 129, 192), field .. '+++', string.sub(text, 193))
+-- The fields of a text and their values: what is packed stands in up to four pieces
+-- (record.Pieces), of which the last has the rest, JSON in one.
+local function pieces(field, text, n)
+  if #text <= 64 or n == 4 or not n and string.sub(text, 1, 1) == '{' then return field, text end
+  return field, string.sub(text, 1, 64), pieces(field .. '+', string.sub(text, 65), (n or 1) + 1)
 end
 
--- A capture or a refund is a string, or stands among its payment's parts.
-local function put_part(key, field, text)
-  if text == '' then return end
-  if field == '' then redis.call('SET', key, text) else put_pieces(key, field, text) end
+-- Writes them where there may be others.
+local function put_pieces(key, field, text)
+  redis.call('HDEL', key, field .. '+', field .. '++', field .. '+++')
+  redis.call('HSET', key, pieces(field, text))
+end
+
+-- What stands in such fields, or false.
+local function joined(values, first)
+  if not values[first] then return false end
+  return values[first] .. (values[first + 1] or '') .. (values[first + 2] or '') .. (values[first + 3] or '')
 end
 
 -- Counts a change that instances have to know of, and notes whose it is.

@@ -8,7 +8,8 @@
 -- queue, leases, open deliveries and all deliveries, the mark of what is leased, and
 -- the hashes of its new deliveries; ARGV its id, state of its deliveries, ready member,
 -- revision, URL, how many to lease, number of deliveries, and for each of them: id,
--- sequence, event's time, event, event type, place in the log, envelope.
+-- sequence, event's time, event, event type, place in the log, envelope. Where what never
+-- changes of them is folded, that is the last, and the three before are empty.
 -- Returns: {'handed', Redis' time (0: nothing was to be leased), 1 when an endpoint has room
 --   for what is due there (or 0), {number of the endpoint, end of the leases, number of the
 --   delivery, …}, …} | {'stale'}
@@ -61,6 +62,13 @@ local function lease(health, revision, most, room, waiting)
   return math.max(0, math.min(most, room))
 end
 
+-- What never changes of a delivery, as fields of its hash.
+local function lasting(endpoint, i)
+  local event, kind, place, envelope = unpack(ARGV, i + 3, i + 6)
+  if event == '' then return pieces('p', envelope) end
+  return 'we', endpoint, 'evt', event, 'et', kind, 'sid', place, 'crt', now_ms, 'e', envelope
+end
+
 local handed = {'handed', 0, gone and 1 or 0}
 local key, at, number = named_keys + 1, named_args + 1 + tonumber(entry_count), 0
 while key <= #KEYS do
@@ -96,14 +104,12 @@ while key <= #KEYS do
       if not there[n] then
         opened[#opened + 1], opened[#opened + 2] = ARGV[i + 2], names[n]
         if #ended < 2 * leased then
-          redis.call('HSET', delivery, 'st', 'sending', 'n', '1', 'run', '1', 'lat', now_ms, 'to', url, 'we', id, 'evt', ARGV[i + 3],
-            'et', ARGV[i + 4], 'sid', ARGV[i + 5], 'trig', 'schedule', 'crt', now_ms, 'e', ARGV[i + 6])
+          redis.call('HSET', delivery, 'st', 'sending', 'n', '1', 'run', '1', 'lat', now_ms, 'to', url, 'trig', 'schedule', lasting(id, i))
           queued[#queued + 1], queued[#queued + 2] = whole(now + tonumber(lease_ms)), names[n]
           ended[#ended + 1], ended[#ended + 2] = whole(lease_end), names[n]
           taken[#taken + 1] = n
         else
-          redis.call('HSET', delivery, 'st', state, 'we', id, 'evt', ARGV[i + 3], 'et', ARGV[i + 4], 'sid', ARGV[i + 5],
-            'trig', 'schedule', 'crt', now_ms, 'e', ARGV[i + 6])
+          redis.call('HSET', delivery, 'st', state, 'trig', 'schedule', lasting(id, i))
           queued[#queued + 1], queued[#queued + 2] = untouched(now, n), names[n]
         end
       end

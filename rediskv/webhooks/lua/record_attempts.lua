@@ -8,7 +8,7 @@
 -- KEYS: queue, leases, open, ready, endpoint, mark
 -- ARGV: now_ms, done_lifetime, ready_member, first_cap, attempt_count
 -- ARGV goes on with attempt_count ids of their deliveries. Then for each attempt:
--- KEYS its delivery, the delivery's attempts; ARGV number, JSON, state, next (ms),
+-- KEYS its delivery, the delivery's attempts, which may be the same; ARGV number, JSON, state, next (ms),
 -- pause until (ms, or empty), healthy (1 or 0, or empty: the service's own fault,
 -- which costs no retry), status code, failure reason, most cap, unheard (1: no
 -- answer came, or empty), revision of the endpoint, when it ended (ms), end of its lease.
@@ -37,9 +37,13 @@ for i = 1, count do
   if ARGV[at + 9] == '1' and not (holds and leased(held[i], real)) then
     if was[2] ~= number then late = 1 end
   elseif not holds then
-    put_pieces(attempts, number, ARGV[at + 1])
-    local left = redis.call('PTTL', delivery)
-    if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
+    if attempts ~= delivery then
+      put_pieces(attempts, number, ARGV[at + 1])
+      local left = redis.call('PTTL', delivery)
+      if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
+    elseif was[1] then -- it has not expired
+      put_pieces(attempts, number, ARGV[at + 1])
+    end
     -- The same record, which the worker makes again when it got no answer, is
     -- not late.
     if was[2] ~= number then late = 1 end
@@ -54,7 +58,7 @@ for i = 1, count do
     else
       redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[at + 11], 'run', '', 'to', '')
       redis.call('PEXPIRE', delivery, done_lifetime)
-      redis.call('PEXPIRE', attempts, done_lifetime)
+      if attempts ~= delivery then redis.call('PEXPIRE', attempts, done_lifetime) end
       done[#done + 1] = id
     end
     if ARGV[at + 5] ~= '' and ARGV[at + 10] == health[6] then

@@ -10,9 +10,10 @@
 -- made the delivery itself. For each candidate: KEYS its hash, its attempts.
 -- Returns: {'taken', Redis' time, end of the leases, when something is due next (empty:
 --   nothing is queued), {index of the candidate, number, run, died, trigger, replay,
---   event, event type, place in the log, body, endpoint, time, envelope},
+--   event, event type, place in the log, body, endpoint, time, envelope, what is folded},
 --   or {index, number, run, died} of one that the worker has made and nobody has touched
 --   since, or {index} of one that cannot be read, …}
+-- Of a delivery that is folded, the attempts stand in its own hash.
 -- targets has where earlier releases sent what they leased.
 local now, real = tonumber(now_ms), real_time()
 local lease_end = real + tonumber(lease_ms)
@@ -27,8 +28,8 @@ if first then
   for i = 1, count do
     local how = tonumber(string.sub(marks, i, i))
     if how > 0 and held[i] and tonumber(held[i]) == taken[3] then
-      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'we', 'crt', 'e')
-      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8], is[9], is[10], is[11]}
+      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'we', 'crt', 'e', 'p', 'p+', 'p++', 'p+++')
+      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8], is[9], is[10], is[11], joined(is, 12)}
     end
   end
   return taken
@@ -58,9 +59,10 @@ if count > 0 then
       elseif running < cap then
         local new = ARGV[named_args + count + i] == '1' and not held[i] and is_untouched(due[i])
         local was = new and {false, false, 'schedule', false, '', ''}
-          or redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e', 'to')
+          or redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e', 'to', 'p', 'p+', 'p++', 'p+++')
+        local folded = joined(was, 14)
         local number, run = tonumber(was[1] or 0), tonumber(was[2] or 0)
-        if not number or not run or not was[3] or not was[5] or not was[6] or (held[i] and not (was[1] and was[9])) then
+        if not number or not run or not was[3] or not (folded or was[5] and was[6]) or (held[i] and not (was[1] and was[9])) then
           redis.call('ZADD', queue, whole(now + tonumber(lease_ms)), id)
           taken[#taken + 1] = {i}
         else
@@ -73,7 +75,11 @@ if count > 0 then
             local target = redis.call('HGET', targets, id)
             if target then redis.call('HDEL', targets, id) elseif was[13] and was[13] ~= '' then target = was[13] end
             target = target or url -- the endpoint may have moved since
-            redis.call('HSETNX', KEYS[named_keys + 2 * i], was[1], was[9] .. ' ' .. was[3] .. ' ' .. (was[4] or '') .. ' ' .. target)
+            local attempts = folded and hash or KEYS[named_keys + 2 * i]
+            if redis.call('HEXISTS', attempts, was[1]) == 0 then
+              local unknown = was[9] .. ' ' .. was[3] .. ' ' .. (was[4] or '') .. ' ' .. target
+              if folded then redis.call('HSET', hash, pieces(was[1], unknown)) else redis.call('HSET', attempts, was[1], unknown) end
+            end
           else
             run = run + 1
           end
@@ -82,7 +88,7 @@ if count > 0 then
           queued[#queued + 1], queued[#queued + 2] = whole(now + tonumber(lease_ms)), id
           ended[#ended + 1], ended[#ended + 2] = whole(lease_end), id
           taken[#taken + 1] = new and {i, number, run, died}
-            or {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12]}
+            or {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12], folded}
           how = 1 + died
         end
       end

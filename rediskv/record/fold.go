@@ -1,0 +1,93 @@
+package record
+
+import (
+	"slices"
+	"strings"
+
+	"tollgate/rediskv/bodies"
+)
+
+// What never changes of a record may stand in one field: the values of Folded, packed, in
+// pieces. Half of what a short hash takes up are the names and lengths of its fields. A
+// build that does not know the field misses what is in it, and takes the record for damaged.
+
+// FoldField is the first name of that field.
+const FoldField = "p"
+
+// Fold is what of a hash's fields and their values is folded, as one text.
+func (k *Kind) Fold(pairs []any) []byte {
+	texts := make([]string, len(k.Folded))
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		n := slices.Index(k.Folded, name)
+		if n < 0 {
+			continue
+		}
+		if texts[n], _ = pairs[i+1].(string); name == Field {
+			texts[n] = strings.TrimPrefix(texts[n], begin)
+		}
+	}
+	return bodies.PackTexts(make([]byte, 0, 3*piece), texts, "")
+}
+
+// Knows reports whether a field of a hash whose kind has Folded can have a name.
+func (k *Kind) Knows(name string) bool {
+	switch {
+	case IsNumbered(name):
+		return k.Within
+	case k.Numbered != "" && strings.HasPrefix(name, k.Numbered):
+		return true
+	}
+	return name == Field || slices.Contains(k.Covered, name) || slices.Contains(k.Scripts, name) || slices.Contains(Pieces(FoldField), name)
+}
+
+// IsNumbered reports whether the name of a field is a number, from 1 on, or of another piece
+// of such a one.
+func IsNumbered(name string) bool {
+	number := strings.TrimRight(name, "+")
+	return number != "" && number[0] != '0' && strings.Trim(number, "0123456789") == ""
+}
+
+// UnfoldedAs is Unfolded for a hash whose identifier has a prefix.
+func UnfoldedAs(prefix string, f map[string]string) map[string]string {
+	return kinds[prefix].Unfolded(f)
+}
+
+// Unfolded are the fields of a hash as if nothing of it were folded.
+func (k *Kind) Unfolded(f map[string]string) map[string]string {
+	if k == nil || len(k.Folded) == 0 {
+		return f
+	}
+	if _, folded := f[FoldField]; !folded {
+		return f
+	}
+	all, text := make(map[string]string, len(f)+len(k.Folded)), ""
+	for _, name := range Pieces(FoldField) {
+		text += f[name]
+	}
+	for name, value := range f {
+		if strings.TrimRight(name, "+") != FoldField {
+			all[name] = value
+		}
+	}
+	if text == "" { // it was asked for, and is not there
+		return all
+	}
+	texts, err := bodies.UnpackTexts(text, "")
+	if err != nil || len(texts) != len(k.Folded) {
+		all[Field] = wrong
+		return all
+	}
+	for i, name := range k.Folded {
+		switch {
+		case f[name] != "": // somebody has written it beside
+			all[Field] = wrong
+			return all
+		case name == Field && len(texts[i]) >= digits && !strings.Contains(texts[i], ";"):
+			all[name] = begin + texts[i]
+		case texts[i] != "":
+			all[name] = texts[i]
+		}
+	}
+	return all
+}
