@@ -195,8 +195,23 @@ func (e *erasing) erase(id string, records []stored) (changed map[int]stored, er
 }
 
 // erasedHash is a hash without some fields, with another checksum, as it was where it has none
-// of them.
+// of them. What was folded is folded again.
 func erasedHash(key string, f record.Fields, at tollgate.Instant, names ...string) record.Fields {
+	if _, folded := f[record.FoldField]; folded {
+		k := record.KindOf(key)
+		all := record.Fields(k.Unfolded(f))
+		next := erasedHash(key, all, at, names...)
+		if maps.Equal(next, all) {
+			return f
+		}
+		var pairs []any
+		for _, name := range k.Folded {
+			pairs = append(pairs, name, next[name])
+			delete(next, name)
+		}
+		record.PutPieces(next, record.FoldField, string(k.Fold(pairs)))
+		return next
+	}
 	next := maps.Clone(f)
 	for _, name := range names {
 		delete(next, name)
@@ -234,11 +249,7 @@ func (e *erasing) ticket(r stored, id string, at tollgate.Instant) (string, erro
 
 // encoded is an object in the form that a text has.
 func encoded(key, text string, object any) (string, error) {
-	encode := record.Enveloped
-	if record.IsPacked(text) {
-		encode = record.Packed
-	}
-	next, err := encode(key, object)
+	next, err := record.Text(key, object, record.FormOf(text))
 	return string(next), err
 }
 
@@ -278,7 +289,7 @@ func (e *erasing) parts(id string, f record.Fields) (record.Fields, error) {
 		at := m.Place(e.k)
 		if is := erasedHash(at.As, found[i], 0, "payee", "ref"); !maps.Equal(is, found[i]) {
 			kind := record.KindOf(at.As)
-			packed := !strings.HasPrefix(f[at.Name], "{")
+			form := record.FormShared(f[at.Name])
 			for _, name := range kind.SharedNames(at.Name) {
 				delete(next, name)
 			}
@@ -286,7 +297,7 @@ func (e *erasing) parts(id string, f record.Fields) (record.Fields, error) {
 			for name, value := range is {
 				pairs = append(pairs, name, value)
 			}
-			shared := kind.Share(at.Name, pairs, packed)
+			shared := kind.Share(of, at.Name, pairs, form)
 			for n := 0; n+1 < len(shared); n += 2 {
 				name, _ := shared[n].(string)
 				next[name] = textOf(shared[n+1])

@@ -95,7 +95,7 @@ func (e *erasing) answer(ctx context.Context, key, text string) error {
 		return err
 	}
 	r.Body, r.Operation = body, record.OperationIn(r.Operation)
-	next, _ := r.At(key)
+	next, _ := r.At(key, record.Plain)
 	c := e.NewCommit(e.caller, nil)
 	c.Still(text, "GET", key)
 	c.Do("SET", key, next, "KEEPTTL")

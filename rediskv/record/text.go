@@ -65,6 +65,29 @@ func namedIn(key string) string {
 // IsPacked reports whether a text is a packed one of Text.
 func IsPacked(text string) bool { return strings.HasPrefix(text, packed) }
 
+// FormOf is the form of a text that Text has made.
+func FormOf(text string) Form {
+	at := len(packed) + digits + 1
+	switch {
+	case !IsPacked(text) || len(text) <= at:
+		return JSON
+	case text[at] == bodies.Packed:
+		return Dense
+	}
+	return Plain
+}
+
+// FormShared is that of a record that Share has made, by the first of its pieces.
+func FormShared(text string) Form {
+	switch {
+	case text == "" || text[0] == '{':
+		return JSON
+	case text[0] == bodies.PackedTexts:
+		return Dense
+	}
+	return Plain
+}
+
 // unpacked is what Text has put behind its envelope; ok is false for another text.
 func unpacked(key, text string) (b string, ok bool, err error) {
 	sum, ok := strings.CutPrefix(text, packed)
