@@ -203,8 +203,7 @@ type Answer struct {
 	Location string
 	Body     []byte
 	// Shows: the body is the JSON of what a change of a payment makes. Then Shown may be
-	// kept instead of body and location (payments.Store.Shown).
-	// Form is how it is.
+	// kept instead of body and location (payments.Store.Shown), in Form.
 	Shows bool
 	Shown string
 	Form  record.Form

@@ -166,8 +166,7 @@ func (k Space) Open(endpoint string) string { return k.Object(endpoint) + ":open
 
 func (k Space) Deliveries(endpoint string) string { return k.Object(endpoint) + ":dlv" }
 
-// Attempts is a hash of a delivery's attempts by number: the JSON, or packed. In the layout
-// Dense they stand in the delivery's own hash.
+// Attempts is a hash of a delivery's attempts that stand beside it, by number.
 func (k Space) Attempts(delivery string) string { return k.Object(delivery) + ":att" }
 
 // Unfinished is the set of the organization's exports that nobody has ended yet.

@@ -6,13 +6,10 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"tollgate/rediskv/record"
 )
 
-// Layout is over which keys payments and logs are spread. What was written in one is
-// read in any; MetaKey says in which one new payments and logs are written, so that
-// builds which know only an earlier one can run beside this.
+// Layout is how payments and logs are kept. All are read; MetaKey says which is written, so
+// that builds which know only an earlier one can run beside this.
 type Layout int32
 
 const (
@@ -22,25 +19,11 @@ const (
 	// Together has all of a payment's in one hash (Space.Parts), and what is older in a
 	// log in segments.
 	Together Layout = 2
-	// Compact is Together, but tickets and the like are packed, older parts of logs
-	// compressed, and answers that show a payment not kept beside it.
+	// Compact is Together, packed, and without answers that show a payment beside it.
 	Compact Layout = 3
-	// Dense is Compact in fewer bytes: a delivery's attempts stand in its own hash, and
-	// what never changes of a hash in one field. A Redis that this build is the first to
-	// use has it.
+	// Dense is Compact in fewer bytes (record.Dense). A new Redis has it.
 	Dense Layout = 4
 )
-
-// Form is how what belongs to a payment or a delivery is written.
-func (l Layout) Form() record.Form {
-	switch {
-	case l >= Dense:
-		return record.Dense
-	case l == Compact:
-		return record.Plain
-	}
-	return record.JSON
-}
 
 // layoutField of MetaKey is the number of the layout.
 const layoutField = "layout"

@@ -8,6 +8,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -68,7 +69,7 @@ func (s *Store) putBack(ctx context.Context, k rediskv.Space, id string, missing
 	} else if !listed {
 		return &tollgate.Error{Code: tollgate.CodePaymentStateInvalid, Message: "This payment can only be read: Redis was restored from a copy that was made before it."}
 	}
-	if r, err = a.Records(k, s.db.Layout().Form()); err != nil {
+	if r, err = a.Records(k, record.FormIn(s.db.Layout())); err != nil {
 		return err
 	}
 	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k), FenceKey(k.Partition)},

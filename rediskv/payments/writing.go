@@ -169,7 +169,7 @@ func (s *Store) form(p *tollgate.Payment) record.Form {
 	if p.Numbers == 0 {
 		return record.JSON
 	}
-	return s.db.Layout().Form()
+	return record.FormIn(s.db.Layout())
 }
 
 // text is how a payment's ticket, capture or refund is kept.

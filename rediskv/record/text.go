@@ -31,7 +31,10 @@ const packed = Format + ";b;"
 // is read in any.
 type Form int
 
-// The forms.
+// FormIn is the form of a layout (rediskv.Layout).
+func FormIn[L ~int32](layout L) Form { return Form(max(0, min(layout, 4)-2)) }
+
+// The forms: in the layouts together, compact and dense.
 const (
 	JSON  Form = iota
 	Plain      // packed, as earlier builds read it

@@ -154,7 +154,7 @@ func (s *Store) reserve(ctx context.Context, k rediskv.Space, to []*addressee, l
 
 // addTo adds the deliveries to one endpoint to the script's arguments.
 func (s *Store) addTo(inv *script.Invocation, a *addressee, now string) {
-	a.folded = s.db.Layout().Form() == record.Dense
+	a.folded = record.FormIn(s.db.Layout()) == record.Dense
 	k, state, revision, url := a.space, tollgate.DeliveryPending, int64(0), ""
 	if a.want.Status != tollgate.WebhookActive {
 		state = tollgate.DeliveryHeld

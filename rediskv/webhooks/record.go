@@ -74,7 +74,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		inv.Args = append(inv.Args, id)
 	}
 	for i := range ended {
-		doc, err := record.Text(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt, s.db.Layout().Form())
+		doc, err := record.Text(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt, record.FormIn(s.db.Layout()))
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
