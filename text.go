@@ -59,8 +59,7 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// Listed is an entry of a list: a value, or what stands in the place of one that
-// is stored and cannot be read (interface §11, "damage").
+// Listed is an entry of a list, or what stands in its place (interface §11, "damage").
 type Listed[T any] struct {
 	Value  T
 	Damage *DamagedObject
@@ -76,15 +75,16 @@ func (l Listed[T]) MarshalJSONTo(e *jsontext.Encoder) error {
 
 // UnmarshalJSONFrom reads what MarshalJSONTo writes.
 func (l *Listed[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	text, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	var damage DamagedObject
-	if err := json.Unmarshal(text, &damage); err == nil && damage.Damaged {
-		*l = Listed[T]{Damage: &damage}
-		return nil
-	}
 	*l = Listed[T]{}
-	return json.Unmarshal(text, &l.Value)
+	return readListed(d, &l.Damage, &l.Value)
+}
+
+func readListed(d *jsontext.Decoder, damage **DamagedObject, value any) error {
+	text, err := d.ReadValue()
+	if found := new(DamagedObject); err == nil && json.Unmarshal(text, found) == nil && found.Damaged {
+		*damage = found
+	} else if err == nil {
+		err = json.Unmarshal(text, value)
+	}
+	return err
 }

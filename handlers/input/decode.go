@@ -71,25 +71,38 @@ func ReadBody(w http.ResponseWriter, req *http.Request, kind Body, most int64) (
 // Decode reads the one JSON object of a body and collects everything that is
 // wrong with it.
 func Decode[B any](body []byte, optional bool, read func(*Fields) B) (B, error) {
-	var none B
+	var b B
+	found := new(faults)
+	f, err := begin(body, optional, found)
+	if err == nil {
+		if b = read(f); len(*found) == 1 {
+			err = end(f, found, any(b))
+		} else {
+			err = end(f, found, nil)
+		}
+	}
+	return b, err
+}
+
+// begin and end are what Decode does for all types: they are there once.
+//
+//go:noinline
+func begin(body []byte, optional bool, found *faults) (*Fields, error) {
 	if len(body) == 0 && optional {
 		body = []byte("{}")
 	}
-	var found faults
-	f, err := opened(body, &found)
-	if err != nil {
-		return none, err
-	}
-	b := read(f)
+	return opened(body, found)
+}
+
+//go:noinline
+func end(f *Fields, found *faults, read any) error {
 	if err := f.close(); err != nil {
-		return none, err
+		return err
 	}
-	if len(found) == 1 {
-		if r, ok := any(b).(repeatable); ok && found[0] == r.Refused() {
-			return b, nil
-		}
+	if r, ok := read.(repeatable); ok && len(*found) == 1 && (*found)[0] == r.Refused() {
+		return nil
 	}
-	return b, found.Err()
+	return found.Err()
 }
 
 // repeatable is a request with a fault for which earlier releases did not refuse

@@ -160,8 +160,7 @@ func (p *packing) readShort() (s string) {
 		p.seen = append(p.seen, s)
 		return s
 	case sized != (n > 0): // a text has one form
-		p.in, p.err = "", errPacked
-		return ""
+		return p.refuse()
 	}
 	switch kind {
 	case inDecimal:
@@ -170,8 +169,7 @@ func (p *packing) readShort() (s string) {
 		p.beginAt(s, n)
 	case date:
 		if s = strconv.FormatUint(p.number(0), 10); len(s) != len("20261128") {
-			p.in, p.err = "", errPacked
-			return ""
+			return p.refuse()
 		}
 		s = s[:4] + "-" + s[4:6] + "-" + s[6:]
 	case identifier:
@@ -185,7 +183,7 @@ func (p *packing) readShort() (s string) {
 	case plain:
 		s = p.bytes(n)
 	default:
-		p.in, p.err = "", errPacked
+		p.refuse()
 	}
 	p.seen = append(p.seen, s)
 	return s
@@ -201,8 +199,7 @@ func (p *packing) shaped(shape uint64) (s string) {
 		if _, _, is := placeIn(s); p.isNear(n) && is == (shape == placeSince) {
 			return s
 		}
-		p.in, p.err = "", errPacked
-		return ""
+		return p.refuse()
 	}
 	switch n := p.number(0); {
 	case !p.dense:
@@ -214,8 +211,7 @@ func (p *packing) shaped(shape uint64) (s string) {
 	case shape == httpTime && n < endOfTime:
 		return time.Unix(int64(n), 0).UTC().Format(timeFormat)
 	}
-	p.in, p.err = "", errPacked
-	return ""
+	return p.refuse()
 }
 
 // within is how many milliseconds times that are near each other may be apart: a day and a
@@ -271,18 +267,16 @@ func (p *packing) readIdentifier(how uint64) string {
 			return ""
 		}
 		if high, low = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]); p.isNear(high >> 16) {
-			p.in, p.err = "", errPacked // a text has one form
+			p.refuse() // a text has one form
 		}
 		p.begin(high)
 		return identifierOf(high, low)
 	case how > kin || p.at == 0 || how == kin && !p.kin:
-		p.in, p.err = "", errPacked
-		return ""
+		return p.refuse()
 	}
 	at := p.pass(0)
 	if !p.isNear(at) {
-		p.in, p.err = "", errPacked
-		return ""
+		return p.refuse()
 	}
 	if how == kin {
 		return identifierOf(at<<16|p.kinHigh, p.kinLow|p.number(0)&number)
@@ -292,6 +286,14 @@ func (p *packing) readIdentifier(how uint64) string {
 		return ""
 	}
 	return identifierOf(at<<16|uint64(binary.BigEndian.Uint16(b)), binary.BigEndian.Uint64(b[2:]))
+}
+
+// refuse ends reading. It is one place, so that the program is smaller.
+//
+//go:noinline
+func (p *packing) refuse() string {
+	p.in, p.err = "", errPacked
+	return ""
 }
 
 // endOfTime is the end of the year 9999.
@@ -324,8 +326,7 @@ func httpTimeIn(s string) (n uint64, is bool) {
 // bytes takes the next ones.
 func (p *packing) bytes(n uint64) (s string) {
 	if n > uint64(len(p.in)) {
-		p.in, p.err = "", errPacked
-		return ""
+		return p.refuse()
 	}
 	s, p.in = p.in[:n], p.in[n:]
 	return s

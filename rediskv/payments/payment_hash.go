@@ -1,7 +1,6 @@
 package payments
 
 import (
-	"slices"
 	"strconv"
 
 	"tollgate"
@@ -19,8 +18,8 @@ func newFields(key string, p *tollgate.Payment, form record.Form) rediskv.Pairs 
 	if form < record.Dense {
 		return f
 	}
-	fold := record.PiecePairs(record.FoldField, record.KindOf(key).Fold(f[from:to]))
-	return slices.Replace(f, from, to, fold...)
+	all := append(f[:from:from], record.PiecePairs(record.FoldField, record.KindOf(key).Fold(f[from:to]))...)
+	return append(all, f[to:]...)
 }
 
 // changedFields is what a change writes of it: all but the counters, which stay as they
@@ -36,8 +35,7 @@ func changedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, lasting in
 // from another on the counters.
 func sealedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, from, to int) {
 	f = paymentTable.Pairs(p, true)
-	folded := record.KindOf(key).Folded
-	for from < len(f) && !slices.Contains(folded, f[from].(string)) {
+	for k := record.KindOf(key); from < len(f) && !k.Folds(f[from]); {
 		from += 2
 	}
 	f.Set("due", rediskv.Milli(p.Deadline()))

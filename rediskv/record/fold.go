@@ -30,15 +30,23 @@ func (k *Kind) Fold(pairs []any) []byte {
 	return bodies.PackTexts(make([]byte, 0, 3*piece), texts, "")
 }
 
+// Folds reports whether a field can be folded.
+func (k *Kind) Folds(name any) bool {
+	text, _ := name.(string)
+	return slices.Index(k.Folded, text) >= 0
+}
+
 // Knows reports whether a field of a hash whose kind has Folded can have a name.
 func (k *Kind) Knows(name string) bool {
-	switch {
-	case IsNumbered(name):
+	if IsNumbered(name) {
 		return k.Within
-	case k.Numbered != "" && strings.HasPrefix(name, k.Numbered):
-		return true
 	}
-	return name == Field || slices.Contains(k.Covered, name) || slices.Contains(k.Scripts, name) || slices.Contains(Pieces(FoldField), name)
+	for _, list := range [][]string{k.Covered, k.Scripts, Pieces(FoldField), {Field}} {
+		if slices.Index(list, name) >= 0 {
+			return true
+		}
+	}
+	return k.Numbered != "" && strings.HasPrefix(name, k.Numbered)
 }
 
 // IsNumbered reports whether the name of a field is a number, from 1 on, or of another piece

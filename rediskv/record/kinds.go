@@ -141,8 +141,11 @@ func KindOf(key string) *Kind {
 // Names are names of fields and, where the document of a record is among them, all
 // that its checksum covers and the envelope; and what they may be folded in.
 func (k *Kind) Names(names []string) []string {
-	if k != nil && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(k.Folded, name) }) {
-		names = append(slices.Clip(names), Pieces(FoldField)...)
+	for _, name := range names {
+		if k != nil && k.Folds(name) {
+			names = append(names[:len(names):len(names)], Pieces(FoldField)...)
+			break
+		}
 	}
 	if k == nil || k.Numbered != "" || len(names) == 0 || !slices.Contains(names, "json") {
 		return names
