@@ -159,7 +159,7 @@ func TestRestored(t *testing.T) {
 			after := testkit.State(t, client(t, to))
 			testkit.Restored(t, before, after)
 			meta := after[rediskv.MetaKey].([]any)[1].(map[string]string)
-			if meta["partitions"] != "4" || meta["restored"] != kept.ID || meta["layout"] != "3" || len(meta) != 3 {
+			if meta["partitions"] != "4" || meta["restored"] != kept.ID || meta["layout"] != "4" || len(meta) != 3 {
 				t.Errorf("%v", meta)
 			}
 			begun(t, f, to.URL, was, kept)

@@ -94,7 +94,7 @@ const coolTogether = 100
 func (d *Due) Classes(after int64) (first, last int) { return classOf(after + 1), classOf(d.Upto) }
 
 // Lists reads lists of a class from one on, as many as fit: of each the postings of the events
-// behind one that are due.
+// behind one that are due. rediskv.ErrConflict: they are not as they were (Still).
 func (d *Due) Lists(ctx context.Context, class int, from, after int64) (parts []string, err error) {
 	inv := scriptReadLists.With(readListsKeys{StateKey(d.Space)}, readListsArgs{after, d.Upto})
 	for list := from; list < min(from+coolTogether, listsIn(class)); list++ {
@@ -104,11 +104,17 @@ func (d *Due) Lists(ctx context.Context, class int, from, after int64) (parts []
 		return nil, nil
 	}
 	_, rest, err := d.s.db.Run(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
 	for _, one := range rest {
 		text, _ := one.(string)
 		parts = append(parts, text)
 	}
-	return parts, err
+	if !d.still(StateOf(d.Space, parts[0])) {
+		return nil, rediskv.ErrConflict
+	}
+	return parts[1:], nil
 }
 
 // Still reports whether nothing was put between what is due, or taken out of it, since it was
@@ -116,8 +122,10 @@ func (d *Due) Lists(ctx context.Context, class int, from, after int64) (parts []
 // any moment.
 func (d *Due) Still(ctx context.Context) (bool, error) {
 	st, err := d.s.State(ctx, d.Space)
-	return st.Usable() && st.Settled == d.settled, err
+	return d.still(st), err
 }
+
+func (d *Due) still(st State) bool { return st.Usable() && st.Settled == d.settled }
 
 // month is for how long postings that are due wait for others.
 const month = 30 * 24 * time.Hour
