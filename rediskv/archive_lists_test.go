@@ -175,7 +175,7 @@ func TestListsOfALateRefund(t *testing.T) {
 	must(t, f.GiveBack(t.Context(), ids[1], 300, false))
 	a.holdsListsOf(t)
 	k := f.Space(f.Caller.Organization)
-	for key, want := range map[string]int64{k.Transactions(): 6, k.TransactionsIn("captured"): 1, k.TransactionsIn("settled"): 2} { // a payout, and what belongs to the payment
+	for key, want := range map[string]int64{k.Transactions(): 0, k.TransactionsOf(f.Config.MerchantAccounts[0].ID): 6, k.TransactionsIn("captured"): 1, k.TransactionsIn("settled"): 2} { // a payout, and what belongs to the payment
 		if n, err := f.Redis.ZCard(t.Context(), key).Result(); err != nil || n != want {
 			t.Errorf("%s has %d, want %d, %v", key, n, want, err)
 		}
@@ -369,7 +369,7 @@ func TestLinesWithoutLists(t *testing.T) {
 	}
 	sameAnswers(t, "beside a line with lists", before, f.answers(t, ids))
 	testkit.Consistent(t, f.Store)
-	if n := len(f.lists(t)[k.Transactions()]); n < 6 {
+	if n := len(f.lists(t)[k.TransactionsOf(f.Config.MerchantAccounts[0].ID)]); n < 6 {
 		t.Errorf("the list of Redis has %d entries", n)
 	}
 }

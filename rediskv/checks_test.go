@@ -196,7 +196,7 @@ var breakings = []breaking{
 	{"an authorization says another status", consistency.FindingPayment, false, func(l *lived) {
 		m := l.authorized()
 		l.setTxn(m, "st", "captured")
-		l.do("ZADD", "txns:captured", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZADD", "txns:captured", fmt.Sprint(l.do("ZSCORE", "txns:"+l.account, m)), m)
 		l.do("ZREM", "txns:authorized", m)
 	}},
 	{"a payment does not know its transaction", consistency.FindingPayment, false, func(l *lived) {
@@ -266,7 +266,7 @@ var breakings = []breaking{
 	{"a payout is gone", consistency.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }},
 	{"what is paid is not settled", consistency.FindingPayout, false, func(l *lived) {
 		m := l.txn(l.part.ID, tollgate.TransactionCapture)
-		l.do("ZADD", "txns:available", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZADD", "txns:available", fmt.Sprint(l.do("ZSCORE", "txns:"+l.account, m)), m)
 		l.do("ZREM", "txns:settled", m)
 		l.setTxn(m, "st", "available")
 	}},
@@ -328,17 +328,15 @@ var breakings = []breaking{
 	{"an export that is gone is unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }},
 	{"no worker is told of an export", consistency.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }},
 	{"an activation that is not there is to come", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
-	{"a transaction is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
-	{"a payment is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.authorized()) }},
-	{"a payment is behind all others in the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", "1e22", l.authorized()) }},
-	{"a transaction is behind all others in the list of all", consistency.FindingIndex, true, func(l *lived) {
-		l.do("ZADD", "txns", "1e22", l.txn(l.part.ID, tollgate.TransactionCapture))
+	{"a payment is missing from its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:authorized", l.authorized()) }},
+	{"a transaction is behind all others in its status' list", consistency.FindingIndex, true, func(l *lived) {
+		l.do("ZADD", "txns:settled", "1e22", l.txn(l.part.ID, tollgate.TransactionCapture))
 	}},
 	{"a payment is behind all others in its account's list", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:"+l.account, "1e22", l.authorized()) }},
 	{"a payment is behind all others in its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:authorized", "1e22", l.authorized()) }},
 	{"a payment is missing from every list", consistency.FindingIndex, true, func(l *lived) {
 		m := l.authorized()
-		for _, key := range []string{"txns", "txns:authorized", "txns:" + l.account} {
+		for _, key := range []string{"txns:authorized", "txns:" + l.account} {
 			l.do("ZREM", key, m)
 		}
 	}},
@@ -346,7 +344,7 @@ var breakings = []breaking{
 	{"a transaction is missing from its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
 	{"a transaction is in another status' list, too", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
-		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns:"+l.account, m)), m)
 	}},
 	{"postings are gone", consistency.FindingIndex, true, func(l *lived) {
 		l.post(l.t)
@@ -363,12 +361,12 @@ var breakings = []breaking{
 		l.post(l.t)
 		l.do("SET", "postings", strings.Replace(l.do("GET", "postings").(string), `"first":1`, `"first":9`, 1))
 	}},
-	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
+	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:settled", 123, "gone") }},
 	{"an account's list has another's", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
-		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns:"+l.account, m)), m)
 	}},
-	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:pending", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
 	{"a revision of grants is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "grants", "v", "\xb1") }},
 	{"a revision of a grant is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.Config.Grants[0].ID, "v", "q") }},
 	{"a revision of endpoints is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "webhooks", "v", "-1") }},
@@ -419,16 +417,16 @@ var breakings = []breaking{
 		l.do("ZINCRBY", l.endpoint+":dlv", "100", first)
 	}},
 	{"the last of a list is between two places", consistency.FindingIndex, true, func(l *lived) {
-		last := l.do("ZRANGE", "txns", -1, -1).([]any)[0].(string)
-		l.do("ZADD", "txns", fmt.Sprint(l.do("ZSCORE", "txns", last))+".0001", last)
+		last := l.do("ZRANGE", "txns:pending", -1, -1).([]any)[0].(string)
+		l.do("ZADD", "txns:pending", fmt.Sprint(l.do("ZSCORE", "txns:pending", last))+".0001", last)
 	}},
 	{"the last delivery is between two places", consistency.FindingDelivery, false, func(l *lived) {
 		last := l.do("ZRANGE", l.endpoint+":dlv", -1, -1).([]any)[0].(string)
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", last))+".0001", last)
 	}},
 	{"the first of a list is below all places", consistency.FindingIndex, true, func(l *lived) {
-		first := l.do("ZRANGE", "txns", 0, 0).([]any)[0].(string)
-		l.do("ZADD", "txns", "-0.5", first)
+		first := l.do("ZRANGE", "txns:authorized", 0, 0).([]any)[0].(string)
+		l.do("ZADD", "txns:authorized", "-0.5", first)
 	}},
 	{"a payout's own list is empty", consistency.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
 	{"a group lacks a member", consistency.FindingIndex, true, func(l *lived) {

@@ -320,8 +320,8 @@ func (k Space) Parts(id string) string {
 // Document is behind the number of a capture or a refund in Parts.
 const Document = ".doc"
 
-// Indexes of transactions, sorted sets by position (event sequence × 16 + n):
-// all, those of an account, those in a status.
+// Indexes of transactions, sorted sets by position (event sequence × 16 + n): all, which
+// earlier builds read alone (ledger.Complete); those of an account, those in a status.
 func (k Space) Transactions() string { return k.prefix + ":txns" }
 
 func (k Space) TransactionsOf(account string) string { return k.prefix + ":txns:" + account }

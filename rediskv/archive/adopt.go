@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
@@ -355,21 +356,20 @@ func (s *Store) listed(ctx context.Context, k rediskv.Space, row *payments.Archi
 		return false, nil
 	}
 	first := row.Transactions[0] // the authorization
-	at := strconv.FormatInt(first.Position, 10)
+	one := func(m ledger.Indexed) bool { return m.ID == first.Transaction.ID }
+	here, err := ledger.InRedis(ctx, s.db, k, tollgate.PaymentStatuses, false, first.Position, first.Position, 2)
+	if err != nil || slices.ContainsFunc(here, one) {
+		return err == nil, err
+	}
 	var spans *redis.MapStringStringCmd
-	err = s.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		members := pipe.ZRangeByScore(ctx, k.Transactions(), &redis.ZRangeBy{Min: at, Max: at})
-		spans = pipe.HGetAll(ctx, ledger.ArchivedKey(k))
-		_, err := pipe.Exec(ctx)
-		is = slices.ContainsFunc(members.Val(), func(text string) bool { return ledger.MemberAt(text, first.Position).ID == first.Transaction.ID })
-		return err
-	})
-	if err != nil || is {
-		return is, err
+	if err := s.db.Timed(ctx, "archive_listed", func(ctx context.Context) error {
+		spans = s.db.Redis.HGetAll(ctx, ledger.ArchivedKey(k))
+		return spans.Err()
+	}); err != nil {
+		return false, err
 	}
 	found, err := s.Lists(ctx, k, ledger.SpansIn(spans.Val()), ledger.Listing{Lists: []string{k.Transactions()}, Between: [][2]int64{{first.Position, first.Position}}})
-	return slices.ContainsFunc(found, func(m ledger.Indexed) bool { return m.ID == first.Transaction.ID }), err
+	return slices.ContainsFunc(found, one), err
 }
 
 // newest is the row of a payment in the last line that has it; nil: none has.

@@ -72,22 +72,17 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, org string, before toll
 	}
 	through, _ := strconv.ParseInt(progress.Val(), 10, 64)
 	for at := through; ; {
-		var found []redis.Z
-		if err := s.db.Timed(ctx, "archive_choose", func(ctx context.Context) (err error) {
-			by := redis.ZRangeArgs{Key: k.Transactions(), ByScore: true, Start: "(" + strconv.FormatInt(at, 10), Stop: "+inf", Count: scanPage}
-			found, err = s.db.Redis.ZRangeArgsWithScores(ctx, by).Result()
-			return err
-		}); err != nil {
+		found, err := ledger.InRedis(ctx, s.db, k, tollgate.PaymentStatuses, false, at+1, 1<<53, scanPage)
+		if err != nil {
 			return err
 		}
-		for _, z := range found {
-			text, _ := z.Member.(string)
-			id, made, is := authorized(ledger.MemberAt(text, int64(z.Score)))
+		for _, m := range found {
+			id, made, is := authorized(m)
 			if is && (made >= before || len(c.payments) >= s.Rows) {
 				c.full = c.full || made < before
 				return nil
 			}
-			if at = int64(z.Score); is {
+			if at = m.Position; is {
 				c.payments = append(c.payments, chosen{id, org})
 				c.oldest = min(c.oldest, made)
 			}

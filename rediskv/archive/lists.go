@@ -48,7 +48,7 @@ func (x *indexed) add(k rediskv.Space, a *payments.Archived) (from, to int) {
 		t := &a.Transactions[i]
 		p := placed{Entry: lists.Entry{Position: t.Position, Member: memberOf(&t.Transaction)}, in: [4]int32{-1, -1, -1, -1}}
 		keys, _ := ledger.ListsOf(k, &t.Transaction)
-		for n, key := range keys {
+		for n, key := range append(keys, k.Transactions()) {
 			p.in[n] = x.list(k, ledger.ListOf(k, key))
 		}
 		x.all = append(x.all, p)

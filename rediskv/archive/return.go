@@ -7,6 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -78,10 +79,14 @@ func (s *Store) putBack(ctx context.Context, k rediskv.Space, id string, missing
 	x.add(k, a)
 	for i := range x.all {
 		for _, n := range x.all[i].in {
-			if n >= 0 {
-				inv.Keys = append(inv.Keys, k.Object(x.names[n].list))
-				inv.Args = append(inv.Args, x.all[i].Position, x.all[i].Member)
+			if n < 0 {
+				continue
 			}
+			list := k.Object(x.names[n].list)
+			if list == k.Transactions() && ledger.Complete(s.db, k) != list {
+				continue
+			}
+			inv.Keys, inv.Args = append(inv.Keys, list), append(inv.Args, x.all[i].Position, x.all[i].Member)
 		}
 	}
 	for _, hash := range []map[string]string{r.Payment, r.Parts} {

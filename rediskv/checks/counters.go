@@ -88,22 +88,18 @@ func (s *counterSums) gather(ctx context.Context) error {
 		return err
 	}
 	s.since = w.last
-	for below := "+inf"; ; {
-		var members []redis.Z
-		if err := w.Timed(ctx, "newest", func(ctx context.Context) (err error) {
-			members, err = w.Redis().ZRevRangeByScoreWithScores(ctx, w.K.Transactions(), &redis.ZRangeBy{Min: "-inf", Max: below, Count: page}).Result()
-			return err
-		}); err != nil || len(members) == 0 {
+	for below := int64(1 << 53); ; {
+		members, err := ledger.InRedis(ctx, w.DB, w.K, tollgate.PaymentStatuses, true, 0, below, page)
+		if err != nil || len(members) == 0 {
 			return err
 		}
-		last := members[len(members)-1].Score
-		s.top = max(s.top, int64(members[0].Score))
-		below = "(" + place(last)
+		last := members[len(members)-1].Position
+		s.top, below = max(s.top, members[0].Position), last-1
 		read, sequence, old, err := s.read(ctx, members, oldest)
 		if err != nil {
 			return err
 		}
-		s.pages = append(s.pages, counterPage{int64(last), sequence})
+		s.pages = append(s.pages, counterPage{last, sequence})
 		for _, p := range read {
 			if err := s.add(ctx, p); err != nil {
 				return err
@@ -117,17 +113,15 @@ func (s *counterSums) gather(ctx context.Context) error {
 
 // read reads the payments of a page that a counter has counted, at one moment, and
 // which was the last event then. old: all of the page was made before a moment.
-func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollgate.Instant) (read []*tollgate.Payment, sequence int64, old bool, err error) {
+func (s *counterSums) read(ctx context.Context, members []ledger.Indexed, oldest tollgate.Instant) (read []*tollgate.Payment, sequence int64, old bool, err error) {
 	w := s.w
 	made, places := make([]*redis.SliceCmd, len(members)), make([]record.Place, len(members))
 	counted := make([]*redis.SliceCmd, len(members))
 	ids := make([]string, len(members))
 	if err := w.Pipelined(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
-		for i, m := range members {
-			member, _ := m.Member.(string)
-			of := ledger.MemberAt(member, 0)
+		for i, of := range members {
 			places[i] = of.Place(w.K)
-			ids[i] = tollgate.PrefixPayment + rediskv.Unprefixed(of.ID) // of those that are authorizations
+			ids[i] = tollgate.PrefixPayment + rediskv.Unprefixed(of.ID)
 			made[i] = pipe.HMGet(ctx, places[i].Key, places[i].Names([]string{"crt"})...)
 			counted[i] = pipe.HMGet(ctx, w.K.Object(ids[i]), "use0")
 		}

@@ -62,15 +62,16 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 	}
 }
 
+// listOf is what the index of a status is.
+func listOf(status string) string { return "the list of those that are " + status }
+
 func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]Finding, []rediskv.Fields, error) {
-	all := w.K.Transactions()
-	hashes := make([]*redis.SliceCmd, len(entries))
-	places := make([][2]*redis.FloatCmd, len(entries))
+	hashes, places := make([]*redis.SliceCmd, len(entries)), make([]*redis.FloatCmd, len(entries))
 	if err := w.AtOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, e := range entries {
 			at := e.Of().Place(w.K)
 			hashes[i] = pipe.HMGet(ctx, at.Key, at.Names(indexFields)...)
-			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.Member), pipe.ZScore(ctx, all, e.Member)}
+			places[i] = pipe.ZScore(ctx, x.key, e.Member)
 		}
 	}); err != nil {
 		return nil, nil, err
@@ -85,13 +86,21 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 		return nil, nil, err
 	}
 	maps.Copy(w.elsewhere, archived)
+	listed := make([]*redis.FloatCmd, len(entries))
+	if err := w.Pipelined(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, e := range entries {
+			listed[i] = pipe.ZScore(ctx, w.K.TransactionsIn(found[i]["st"]), e.Member)
+		}
+	}); err != nil {
+		return nil, nil, err
+	}
 	for i, e := range entries {
 		f := found[i]
-		if places[i][0].Err() != nil && !e.Cold {
+		if places[i].Err() != nil && !e.Cold {
 			continue // it has moved on
 		}
 		if !e.Cold {
-			e.Score = places[i][0].Val()
+			e.Score = places[i].Val()
 		}
 		switch reason := x.not(f); {
 		case f["st"]+f["ty"]+f["pos"] == "" && e.Of().Shared: // it was there, for it came with its entry
@@ -105,8 +114,8 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 			findings[i] = []Finding{w.dangling(x, e, f, reason)}
 		case f["pos"] != place(e.Score):
 			findings[i] = []Finding{w.misplaced(x.key, x.what, e.Member, f, place(e.Score))}
-		case x.key != all && look.PlaceOf(places[i][1]) != f["pos"]:
-			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.Member, f, look.PlaceOf(places[i][1]))}
+		case look.PlaceOf(listed[i]) != f["pos"]: // which leads to its payment
+			findings[i] = []Finding{w.misplaced(w.K.TransactionsIn(f["st"]), listOf(f["st"]), e.Member, f, look.PlaceOf(listed[i]))}
 		}
 	}
 	return findings, found, nil
@@ -150,20 +159,19 @@ func (w *walk) misplaced(key, what, member string, f rediskv.Fields, there strin
 	}, "add %s to %s at %s", member, key, f["pos"])
 }
 
-// statuses walks through the transactions of each status.
-func (w *walk) statuses(ctx context.Context) error {
+// transactions walks through all transactions, those of one status after the other, in the
+// order in which payments come to them: those of payments lead to their payments, those of
+// payouts to theirs.
+func (w *walk) transactions(ctx context.Context) error {
+	if err := confirmed(ctx, w, []string{w.K.Org}, w.checkSpans); err != nil {
+		return err
+	}
 	from, at, _ := strings.Cut(w.at.At, "/")
 	for n, status := range tollgate.TransactionStatuses {
 		if first, err := strconv.Atoi(from); err == nil && n < first {
 			continue
 		}
-		x := index{key: w.K.TransactionsIn(status), what: "the list of those that are " + status, not: func(f rediskv.Fields) string {
-			if f["st"] != status {
-				return "it is " + f["st"]
-			}
-			return ""
-		}}
-		if err := w.through(ctx, x, "index entries", at, strconv.Itoa(n)+"/", nil); err != nil {
+		if err := w.transactionsIn(ctx, status, at, strconv.Itoa(n)+"/"); err != nil {
 			return err
 		}
 		from, at = "", ""
@@ -171,14 +179,14 @@ func (w *walk) statuses(ctx context.Context) error {
 	return nil
 }
 
-// transactions walks through all transactions: those of payments lead to their
-// payments, those of payouts to theirs.
-func (w *walk) transactions(ctx context.Context) error {
-	if err := confirmed(ctx, w, []string{w.K.Org}, w.checkSpans); err != nil {
-		return err
-	}
-	x := index{key: w.K.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
-	return w.through(ctx, x, "transactions", w.at.At, "", func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
+func (w *walk) transactionsIn(ctx context.Context, status, at, prefix string) error {
+	x := index{key: w.K.TransactionsIn(status), what: listOf(status), not: func(f rediskv.Fields) string {
+		if f["st"] != status {
+			return "it is " + f["st"]
+		}
+		return ""
+	}}
+	return w.through(ctx, x, "transactions", at, prefix, func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
 		var payments, payouts []string
 		members, others := make([]ledger.Indexed, 0, len(entries)), []moved(nil)
 		for i, e := range entries {

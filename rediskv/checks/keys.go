@@ -105,7 +105,7 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			payments = append(payments, name)
 		case strings.HasPrefix(name, tollgate.PrefixExport):
 			made = append(made, name)
-		case w.lists(name) != "":
+		case w.lists(name, "") != "":
 			listed = append(listed, name)
 		}
 	}
@@ -153,11 +153,11 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 	return confirmed(ctx, w, records, w.checkRecords)
 }
 
-// lists is the list that leads to an object, which has the object's id as a member.
-func (w *walk) lists(id string) string {
+// lists is the list that leads to an object in a status, which has the object's id as a member.
+func (w *walk) lists(id, status string) string {
 	switch {
 	case strings.HasPrefix(id, tollgate.PrefixTransaction), strings.HasPrefix(id, tollgate.PrefixPayout):
-		return w.K.Transactions()
+		return w.K.TransactionsIn(status)
 	case strings.HasPrefix(id, tollgate.PrefixWebhook):
 		return w.K.Webhooks()
 	}
@@ -186,13 +186,21 @@ func (w *walk) checkNamed(ctx context.Context, _ []string) ([][]Finding, error) 
 // checkUnlisted checks payments whose authorization is in no list: a walk through the
 // lists does not come to them.
 func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, error) {
-	places := make([][2]*redis.FloatCmd, len(ids))
+	places, hashes := make([][2]*redis.FloatCmd, len(ids)), make([]*redis.SliceCmd, len(ids))
+	payment := func(i int) record.Place { return record.Own(w.K.Object(ids[i])) }
+	if err := w.Pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i := range ids {
+			hashes[i] = pipe.HMGet(ctx, payment(i).Key, payment(i).Names([]string{"st"})...)
+		}
+	}); err != nil {
+		return nil, err
+	}
 	if err := w.Pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			of := ledger.Indexed{ID: tollgate.AuthorizationOf(id)}
-			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, w.K.Transactions(), of.Member())}
+			list, of := w.K.TransactionsIn(payment(i).Read(hashes[i].Val(), []string{"st"})["st"]), ledger.Indexed{ID: tollgate.AuthorizationOf(id)}
+			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, list, of.Member())}
 			of.Shared = true
-			places[i][1] = pipe.ZScore(ctx, w.K.Transactions(), of.Member())
+			places[i][1] = pipe.ZScore(ctx, list, of.Member())
 		}
 	}); err != nil {
 		return nil, err
@@ -215,10 +223,16 @@ func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, er
 func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, error) {
 	there := make([]redis.Cmder, len(ids))
 	hashes := make([]*redis.SliceCmd, len(ids))
-	if err := w.AtOnce(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			key := w.lists(id)
 			hashes[i] = pipe.HMGet(ctx, w.K.Object(id), indexFields...)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if err := w.Pipelined(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, id := range ids {
+			key := w.lists(id, record.FieldsIn(hashes[i].Val(), indexFields...)["st"])
 			switch {
 			case strings.HasPrefix(id, tollgate.PrefixWebhook):
 				there[i] = pipe.HGet(ctx, key, id)
@@ -238,7 +252,7 @@ func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, erro
 		}
 		switch {
 		case strings.HasPrefix(id, tollgate.PrefixTransaction):
-			findings[i] = []Finding{w.misplaced(w.K.Transactions(), "the list of all transactions", rediskv.Unprefixed(id), f, "")}
+			findings[i] = []Finding{w.misplaced(w.lists(id, f["st"]), listOf(f["st"]), rediskv.Unprefixed(id), f, "")}
 		case strings.HasPrefix(id, tollgate.PrefixPayout):
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayout, "payout", id, "its transaction is in no list")})
 		default:

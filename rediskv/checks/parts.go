@@ -13,7 +13,7 @@ import (
 )
 
 // checkParts looks at hashes of the parts of payments, by what follows the organization in
-// their keys: each transaction can be read and is in the list of all, each capture or
+// their keys: each transaction can be read and is in the list of its status, each capture or
 // refund is one of them and what was written, and the payment is there.
 func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, error) {
 	hashes := make([]*redis.MapStringStringCmd, len(names))
@@ -31,7 +31,7 @@ func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, err
 		for i, name := range names {
 			members[i], found[i] = ledger.PartsIn(w.K, strings.TrimPrefix(name, "parts:"), hashes[i].Val())
 			for n, m := range members[i] {
-				places[i] = append(places[i], pipe.ZScore(ctx, w.K.Transactions(), m.Member()))
+				places[i] = append(places[i], pipe.ZScore(ctx, w.K.TransactionsIn(found[i][n]["st"]), m.Member()))
 				if id := found[i][n]["pay"]; id != "" && payments[i] == nil {
 					payments[i] = pipe.Exists(ctx, w.K.Object(id))
 				}
@@ -47,7 +47,7 @@ func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, err
 			if _, stored := ledger.TransactionOf(m.ID, f); stored.Err() != nil {
 				findings[i] = append(findings[i], plain(consistency.FoundDamage(stored.Err()))...)
 			} else if places[i][n].Err() != nil {
-				findings[i] = append(findings[i], w.misplaced(w.K.Transactions(), "the list of all transactions", m.Member(), f, ""))
+				findings[i] = append(findings[i], w.misplaced(w.K.TransactionsIn(f["st"]), listOf(f["st"]), m.Member(), f, ""))
 			}
 		}
 		findings[i] = append(findings[i], w.checkDocuments(hashes[i].Val(), members[i], found[i])...)

@@ -116,7 +116,6 @@ var parts = []struct {
 	do   func(*walk, context.Context) error
 }{
 	{"transactions", (*walk).transactions},
-	{"statuses", (*walk).statuses},
 	{"accounts", (*walk).merchantAccounts},
 	{"events", (*walk).eventLog},
 	{"audit", (*walk).auditLog},

@@ -319,7 +319,7 @@ func (s *Store) membersOfEvents(ctx context.Context, c rediskv.Caller, k rediskv
 	}
 	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant, ArchivedKey(k)}, args)
 	inv.Keys = append(inv.Keys, indexes...)
-	l := Listing{Lists: indexes, Descending: q.Descending}
+	l := Listing{Lists: archivedAs(k, indexes), Descending: q.Descending}
 	for _, n := range events {
 		inv.Args = append(inv.Args, n)
 		l.Between = append(l.Between, [2]int64{n * 16, n*16 + int64(args.Most)})

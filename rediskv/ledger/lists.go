@@ -8,8 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // Span is between which places, with them, the archive has what an organization's lists of
@@ -33,10 +36,49 @@ type Listing struct {
 // ListOf is what the archive calls an index: its key behind that of the organization.
 func ListOf(k rediskv.Space, index string) string { return strings.TrimPrefix(index, k.Object("")) }
 
+// Complete is the index of all transactions where earlier builds read it, up to the layout
+// Compact. Else it is no index, but a key that scripts know: each transaction is in that of
+// its status, and those of all statuses are read as one.
+func Complete(db *rediskv.DB, k rediskv.Space) string {
+	if record.FormIn(db.Layout()) == record.Dense {
+		return k.Sequences()
+	}
+	return k.Transactions()
+}
+
+// dropComplete queues the removal of the index of all transactions where no build reads it any
+// more. It is tried once for each organization: a process that did not know yet may add to it
+// for a minute.
+func (s *Store) dropComplete(ctx context.Context, pipe redis.Pipeliner, k rediskv.Space) {
+	if Complete(s.db, k) == k.Transactions() {
+		return
+	}
+	if _, tried := s.dropped.LoadOrStore(k.Org, true); !tried {
+		pipe.Unlink(ctx, k.Transactions())
+	}
+}
+
+// indexesOfStatuses are the indexes of transactions that have one of some statuses.
+func indexesOfStatuses(k rediskv.Space, statuses []string) (keys []string) {
+	for _, status := range statuses {
+		keys = append(keys, k.TransactionsIn(status))
+	}
+	return keys
+}
+
+// archivedAs are the lists of the archive that have what indexes of Redis have: it has one of
+// all transactions.
+func archivedAs(k rediskv.Space, indexes []string) []string {
+	if len(indexes) == len(tollgate.TransactionStatuses) && indexes[0] == k.TransactionsIn(tollgate.TransactionStatuses[0]) {
+		return []string{k.Transactions()}
+	}
+	return indexes
+}
+
 // ListsOf are the keys of the indexes that a transaction is in, and what each is.
 func ListsOf(k rediskv.Space, t *tollgate.Transaction) (keys, what []string) {
-	keys = []string{k.Transactions(), k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
-	what = []string{"the list of all transactions", "the list of its account", "the list of those that are " + t.Status}
+	keys = []string{k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
+	what = []string{"the list of its account", "the list of those that are " + t.Status}
 	switch {
 	case t.Type == tollgate.TransactionPayout && t.PayoutID != nil:
 		keys, what = append(keys, k.Own(*t.PayoutID)), append(what, "the list of its payout")

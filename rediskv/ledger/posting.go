@@ -78,6 +78,7 @@ func (s *Store) posted(ctx context.Context, orgs []string) (last []int64, states
 		for i, org := range orgs {
 			k := s.db.Space(org)
 			numbers[i], texts[i] = pipe.HGet(ctx, k.Sequences(), "event"), pipe.Get(ctx, postings.StateKey(k))
+			s.dropComplete(ctx, pipe, k)
 		}
 		return rediskv.Answered(pipe.Exec(ctx))
 	})
@@ -128,7 +129,7 @@ func (s *Store) postOrganization(ctx context.Context, org string, st postings.St
 		st = postings.State{}
 	}
 	for st.Upto < last && posted < postTurn && ctx.Err() == nil {
-		members, err := s.scanIndex(ctx, k, k.Transactions(), (st.Upto+1)*16, last*16+15, postPage)
+		members, _, err := s.scan(ctx, rediskv.Caller{Organization: org}, k, TransactionQuery{PageSize: postPage}, 0, &bounds{low: (st.Upto + 1) * 16, high: last*16 + 15})
 		if err != nil {
 			return posted, err
 		}

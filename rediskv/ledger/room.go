@@ -3,6 +3,7 @@ package ledger
 
 import (
 	"embed"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -17,6 +18,8 @@ var lua embed.FS
 type Store struct {
 	db      *rediskv.DB
 	payouts *lru.Cache[string, *[]string] // the indexes of a payout, by its key
+
+	dropped sync.Map // organizations whose index of all transactions was removed
 
 	postings *postings.Store
 	archive  Archive                         // nil: there is none

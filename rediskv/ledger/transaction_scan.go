@@ -185,13 +185,29 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		}
 		return members, end, err
 	}
-	for _, list := range rest[4:] {
-		f, _ := list.([]any)
-		members = append(members, membersIn(f)...)
-	}
 	fields, _ := rest[0].(int64)
-	members, err = s.Beyond(ctx, k, fields, q.ordered(members), Listing{indexes, [][2]int64{q.between(after, b)}, q.Descending, size})
+	members, err = s.Beyond(ctx, k, fields, q.ordered(membersInAll(rest[4:])), Listing{archivedAs(k, indexes), [][2]int64{q.between(after, b)}, q.Descending, size})
 	return members[:min(len(members), size)], len(members) < size, err
+}
+
+// InRedis are the next entries, up to most, that the indexes of some statuses have between
+// two places, with both, at one moment: what the archive has is not among them.
+func InRedis(ctx context.Context, db *rediskv.DB, k rediskv.Space, statuses []string, descending bool, low, high int64, most int) (members []Indexed, err error) {
+	q := TransactionQuery{Descending: descending}
+	args := scanTransactionsArgs{Command: "ZRANGEBYSCORE", From: low, To: high, Count: most}
+	if descending {
+		args.Command, args.From, args.To = "ZREVRANGEBYSCORE", high, low
+	}
+	grant, granted := rediskv.Caller{Organization: k.Org}.Grant(k)
+	args.GrantArgs = granted
+	inv := scriptScanTransactions.With(scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), k.Events(), ArchivedKey(k)}, args)
+	inv.Keys = append(inv.Keys, indexesOfStatuses(k, statuses)...)
+	_, rest, err := db.Run(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	members = q.ordered(membersInAll(rest[4:]))
+	return members[:min(len(members), most)], nil
 }
 
 // between are the places where a scan goes on, with both.
@@ -203,6 +219,14 @@ func (q *TransactionQuery) between(after int64, b *bounds) [2]int64 {
 		return [2]int64{b.low, min(after-1, b.high)}
 	}
 	return [2]int64{b.low, b.high}
+}
+
+func membersInAll(lists []any) (members []Indexed) {
+	for _, list := range lists {
+		f, _ := list.([]any)
+		members = append(members, membersIn(f)...)
+	}
+	return members
 }
 
 // membersIn reads members and their positions, one behind the other.
@@ -251,15 +275,13 @@ func (s *Store) indexes(ctx context.Context, k rediskv.Space, q TransactionQuery
 func (q *TransactionQuery) Indexes(k rediskv.Space) (keys []string) {
 	switch {
 	case len(q.Statuses) > 0:
-		for _, status := range q.Statuses {
-			keys = append(keys, k.TransactionsIn(status))
-		}
+		keys = indexesOfStatuses(k, q.Statuses)
 	case len(q.Accounts) > 0 && len(q.Accounts) <= rediskv.MostIndexes:
 		for _, account := range q.Accounts {
 			keys = append(keys, k.TransactionsOf(account))
 		}
 	default:
-		keys = []string{k.Transactions()}
+		keys = indexesOfStatuses(k, tollgate.TransactionStatuses)
 	}
 	return keys
 }

@@ -84,7 +84,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	none := logs.Sequences // a key of the organization where the change has none of a kind
 	w.keys = paymentKeys{
 		LogKeys: logs, Payment: payment, Ticket: k.Object(p.TicketID), Part: payment, Due: k.Due, Moves: movesOf(k, p),
-		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: none,
+		AllTransactions: ledger.Complete(s.db, k), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: none,
 		Payable: none, Refunds: none, Group: none, Cutoffs: none,
 	}
 	if ans.Shows && s.form(p) >= record.Plain {

@@ -181,7 +181,7 @@ func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	f, tf := ledger.PayoutFields(p), ledger.TransactionFields(&t)
 	inv := scriptMakePayout.With(makePayoutKeys{
 		LogKeys: k.Logs(), Account: k.Object(account), Payable: k.Payable(account), Refunds: k.Refunds(account), Payout: k.Object(p.ID),
-		Transaction: k.Object(t.ID), StatusIndex: k.TransactionsIn(t.Status), AllTransactions: k.Transactions(),
+		Transaction: k.Object(t.ID), StatusIndex: k.TransactionsIn(t.Status), AllTransactions: ledger.Complete(s.db, k),
 		AccountTransactions: k.TransactionsOf(account), PayoutTransactions: k.Own(p.ID), Payouts: k.Payouts,
 	}, makePayoutArgs{
 		PayoutDate: p.Date.String(), EventArgs: event, AuditArgs: entry,

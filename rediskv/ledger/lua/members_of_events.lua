@@ -6,11 +6,14 @@
 -- Returns: {'read', the fields of archived, member, position, …} | {'grant'} | {'limited'}
 local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
-local found = {'read', redis.call('HLEN', archived)}
+local found, indexes = {'read', redis.call('HLEN', archived)}, {}
+for key = named_keys + 1, #KEYS do
+  if redis.call('EXISTS', KEYS[key]) == 1 then indexes[#indexes + 1] = KEYS[key] end
+end
 for i = named_args + 1, #ARGV do
   local first = tonumber(ARGV[i]) * 16
-  for key = named_keys + 1, #KEYS do
-    for _, one in ipairs(redis.call('ZRANGEBYSCORE', KEYS[key], whole(first), whole(first + tonumber(most)), 'WITHSCORES')) do
+  for _, index in ipairs(indexes) do
+    for _, one in ipairs(redis.call('ZRANGEBYSCORE', index, whole(first), whole(first + tonumber(most)), 'WITHSCORES')) do
       found[#found + 1] = one
     end
   end

@@ -42,6 +42,11 @@ if high then most = math.min(most, high + 15) end
 least, most = whole(least), whole(most)
 local found = {'read', redis.call('HLEN', archived), postings ~= events and redis.call('GET', postings) or '', low and first or false, high and last or false}
 for i = named_keys + 1, #KEYS do
-  found[#found + 1] = redis.call(command, KEYS[i], up and least or most, up and most or least, 'WITHSCORES', 'LIMIT', '0', count)
+  local some = redis.call(command, KEYS[i], up and least or most, up and most or least, 'WITHSCORES', 'LIMIT', '0', count)
+  -- What a full index has not reached is not among the first ones of all of them.
+  if #some == 2 * tonumber(count) then
+    if up then most = some[#some] else least = some[#some] end
+  end
+  found[#found + 1] = some
 end
 return found

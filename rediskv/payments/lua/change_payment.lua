@@ -84,7 +84,7 @@ for key = named_keys + 1, #KEYS - counters, 2 do
   local member, begin, fields = ARGV[last + 1], ARGV[last + 3], tonumber(ARGV[last + 4])
   local at = whole(position)
   redis.call('HSET', KEYS[key], begin .. 'pos', at, unpack(ARGV, last + 5, last + 4 + fields))
-  redis.call('ZADD', all_transactions, at, member)
+  if all_transactions ~= sequences then redis.call('ZADD', all_transactions, at, member) end
   redis.call('ZADD', account_transactions, at, member)
   redis.call('ZADD', KEYS[key + 1], at, member)
   if ARGV[last + 2] ~= '' then redis.call('ZADD', group, at, member) end

@@ -34,7 +34,7 @@ append_audit(sequences, audit, audit_head, audit_tail, audit_envelope, audit_num
 local position = whole(n * 16)
 redis.call('HSET', transaction, 'pos', position, values(at + 1, ARGV[at]))
 for _, index in ipairs({status_index, all_transactions, account_transactions, payout_transactions}) do
-  redis.call('ZADD', index, position, transaction_member)
+  if index ~= sequences then redis.call('ZADD', index, position, transaction_member) end
 end
 redis.call('ZADD', payouts, now_ms, payouts_member)
 return revised(sequences, {'made'})
