@@ -149,7 +149,8 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	if q.Descending {
 		command, from, to = "ZREVRANGEBYSCORE", to, from
 	}
-	size := q.size(c, len(indexes))
+	lists := archivedAs(k, indexes) // those of all statuses give as many as one has
+	size := q.size(c, len(lists))
 	grant, granted := c.Grant(k)
 	if granted.GrantVersion == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
 		members, err := s.scanIndex(ctx, k, indexes[0], from, to, size)
@@ -186,7 +187,7 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		return members, end, err
 	}
 	fields, _ := rest[0].(int64)
-	members, err = s.Beyond(ctx, k, fields, q.ordered(membersInAll(rest[4:])), Listing{archivedAs(k, indexes), [][2]int64{q.between(after, b)}, q.Descending, size})
+	members, err = s.Beyond(ctx, k, fields, q.ordered(membersInAll(rest[4:])), Listing{lists, [][2]int64{q.between(after, b)}, q.Descending, size})
 	return members[:min(len(members), size)], len(members) < size, err
 }
 
