@@ -916,3 +916,21 @@ var archiveResends = []resend{
 			func() { f.Pay(t, eur(100), tollgate.CaptureManual) }
 	}},
 }
+
+// A payment that has nothing of what it may have is moved as well: no metadata, no captures,
+// no counters.
+func TestBarePaymentIsMoved(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	for _, minor := range []int64{700, 701} {
+		p := f.Pay(t, eur(minor), tollgate.CaptureManual)
+		if (len(p.Metadata) == 0) != (minor == 700) {
+			t.Fatalf("%d has metadata %v", minor, p.Metadata)
+		}
+		must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+	}
+	f.days(120)
+	if n := a.move(t); n != 2 {
+		t.Errorf("%d were moved", n)
+	}
+}

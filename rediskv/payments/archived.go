@@ -118,9 +118,20 @@ func (a *Archived) Finished(before tollgate.Instant) bool {
 // restore puts back what the JSON of the objects leaves out.
 func (a *Archived) restore() {
 	p := &a.Payment
+	a.Counters, a.Captures, a.Refunds = orNil(a.Counters), orNil(a.Captures), orNil(a.Refunds)
 	p.Revision, p.Numbers, p.Counters = a.Revision, a.Numbers, a.Counters
 	p.Captures, p.Refunds = len(a.Captures), len(a.Refunds)
-	p.ErasedAt = a.Ticket.ErasedAt
+	if p.ErasedAt = a.Ticket.ErasedAt; len(p.Metadata) == 0 {
+		p.Metadata = nil
+	}
+}
+
+// orNil is a list as it is before it has anything.
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // Records are the payment's records as Redis has them in a form.
