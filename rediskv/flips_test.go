@@ -122,11 +122,12 @@ func TestEveryBitIsCovered(t *testing.T) {
 				seen[k.Name] = true
 				coveredFields(t, key, k, fields)
 			}
+			coveredBehind(t, f, key, fields)
 			for id, text := range partsOf(t, f, key, fields) {
 				seen[id[:strings.IndexByte(id, '_')+1]] = true
 				at := f.Space(f.Caller.Organization).Object(id)
 				if k := record.KindOf(at); k != nil { // as it would be by itself
-					coveredShared(t, at, k, text)
+					coveredShared(t, at, k, text, fields)
 					continue
 				}
 				covered(t, key, text, func(text string) error { return checkText(at, text) }, nil)
@@ -216,15 +217,20 @@ func partsOf(t *testing.T, f *fixture, key string, fields map[string]string) map
 }
 
 // coveredShared turns each bit of the text of a record in one hash with others.
-func coveredShared(t *testing.T, as string, k *record.Kind, text string) {
+func coveredShared(t *testing.T, as string, k *record.Kind, text string, hash map[string]string) {
 	t.Helper()
-	of, _, _ := tollgate.NumberIn(as[strings.LastIndexByte(as, ':')+1:])
+	of, number, _ := tollgate.NumberIn(as[strings.LastIndexByte(as, ':')+1:])
 	check := func(text string) error {
-		values := make([]any, len(k.SharedNames("")))
+		values := make([]any, len(k.Asked(number)))
+		for i, name := range k.Asked(number)[len(k.SharedNames(number)):] {
+			if piece, there := hash[name]; there {
+				values[len(k.SharedNames(number))+i] = piece
+			}
+		}
 		values[0] = text
 		return record.Check(record.Verified(as, k.Unshared(of, values))[record.Field])
 	}
-	if err := check(text); err != nil || !strings.Contains(text, `"e":"1;;`) && text[0] != bodies.PackedTexts {
+	if err := check(text); err != nil || !strings.Contains(text, `"e":"1;;`) && text[0] != bodies.PackedTexts && text[0] != bodies.PackedBehind {
 		t.Errorf("%s, as it was written, %q: %v", as, text, err)
 	}
 	bits(text, func(at int, turned string) {
@@ -232,6 +238,36 @@ func coveredShared(t *testing.T, as string, k *record.Kind, text string) {
 			t.Errorf("%s: nobody notices that byte %d of %q is %q", as, at, text, turned[at])
 		}
 	})
+}
+
+// coveredBehind turns each bit of a payment's first transaction: those that repeat what it
+// has are read as they were, or are damaged as well.
+func coveredBehind(t *testing.T, f *fixture, key string, fields map[string]string) {
+	t.Helper()
+	_, of, ok := strings.Cut(key, ":parts:")
+	if !ok {
+		return
+	}
+	k := f.Space(f.Caller.Organization)
+	members, was := ledger.PartsIn(k, of, fields)
+	damaged := 0
+	for _, piece := range []string{"00", "00.+", "00.++"} {
+		bits(fields[piece], func(at int, turned string) {
+			hash := maps.Clone(fields)
+			hash[piece] = turned
+			_, is := ledger.PartsIn(k, of, hash)
+			for i, m := range members[1:] {
+				if err := record.Check(is[1+i][record.Field]); err != nil {
+					damaged++
+				} else if !maps.Equal(is[1+i], was[1+i]) {
+					t.Errorf("%s: with byte %d of %s turned, %s is read as %v", key, at, piece, m.ID, is[1+i])
+				}
+			}
+		})
+	}
+	if behind := record.IsBehind(fields["01"]); behind != (damaged > 0) {
+		t.Errorf("%s: %d later transactions are damaged by the first", key, damaged)
+	}
 }
 
 func typeOf(t *testing.T, raw redis.UniversalClient, key string) string {

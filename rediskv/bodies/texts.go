@@ -12,8 +12,12 @@ import (
 // timeFormat is how HTTP has times (http.TimeFormat).
 const timeFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// PackedTexts is the form of what PackTexts writes, its first byte.
-const PackedTexts = 2
+// PackedTexts is the form of what PackTexts writes, its first byte, and PackedBehind that of
+// texts behind others, which are known to who reads them.
+const (
+	PackedTexts  = 2
+	PackedBehind = 3
+)
 
 // The kinds of a text in PackTexts, its three lowest bits: those of a packed text, and a
 // number; an identifier without its prefix; a date. Hex digits are an even number here.
@@ -27,12 +31,13 @@ const (
 )
 
 // The shapes of a text: an entry's place in a log, a time as HTTP has it, milliseconds near
-// the time before, and a place near it.
+// the time before, a place near it, and a date near it.
 const (
 	place = iota
 	httpTime
 	since
 	placeSince
+	daySince
 )
 
 // How an identifier stands: whole; its time as what has passed since the one before; that
@@ -45,18 +50,25 @@ const (
 
 // PackTexts appends texts, each of which stands once: numbers, identifiers, dates and hex
 // digits in binary.
-// known is what the identifiers of a payment share, or empty.
-func PackTexts(b []byte, texts []string, known string) []byte {
-	return packTexts(b, texts, PackedTexts, known)
+// known is what the identifiers of a payment share, or empty. first are texts in front of
+// these, as it were: what they repeat of those takes a byte.
+func PackTexts(b []byte, texts []string, known string, first ...string) []byte {
+	if len(first) > 0 {
+		return packTexts(b, texts, PackedBehind, known, first)
+	}
+	return packTexts(b, texts, PackedTexts, known, nil)
 }
 
 // PackTextsPlainly is PackTexts in the form of before, which earlier builds read.
-func PackTextsPlainly(b []byte, texts []string) []byte { return packTexts(b, texts, plainTexts, "") }
+func PackTextsPlainly(b []byte, texts []string) []byte {
+	return packTexts(b, texts, plainTexts, "", nil)
+}
 
-func packTexts(b []byte, texts []string, form int, known string) []byte {
-	var seen [16]string
-	p := packing{out: append(b, byte(form)), writes: true, form: form, dense: form == PackedTexts, seen: seen[:0]}
+func packTexts(b []byte, texts []string, form int, known string, first []string) []byte {
+	var seen [24]string
+	p := packing{out: append(b, byte(form)), writes: true, form: form, dense: form >= PackedTexts, seen: seen[:0]}
 	p.know(known)
+	p.follow(first)
 	p.number(uint64(len(texts)))
 	for _, s := range texts {
 		p.writeShort(s)
@@ -65,13 +77,16 @@ func packTexts(b []byte, texts []string, form int, known string) []byte {
 }
 
 // UnpackTexts reads what PackTexts or PackTextsPlainly has written.
-func UnpackTexts(b, known string) (texts []string, err error) {
-	if len(b) == 0 || b[0] == 0 || b[0] > PackedTexts {
+func UnpackTexts(b, known string, first ...string) (texts []string, err error) {
+	if len(b) == 0 || b[0] == 0 || b[0] > PackedBehind || b[0] == PackedBehind && len(first) == 0 {
 		return nil, errPacked
 	}
-	var seen [16]string
-	p := packing{in: b[1:], form: int(b[0]), dense: b[0] == PackedTexts, seen: seen[:0]}
+	var seen [24]string
+	p := packing{in: b[1:], form: int(b[0]), dense: b[0] >= PackedTexts, seen: seen[:0]}
 	p.know(known)
+	if p.form == PackedBehind {
+		p.follow(first)
+	}
 	texts = make([]string, p.count(0))
 	for i := range texts {
 		texts[i] = p.readShort()
@@ -80,6 +95,25 @@ func UnpackTexts(b, known string) (texts []string, err error) {
 		return nil, errPacked
 	}
 	return texts, p.err
+}
+
+// follow takes texts for the ones before: identifiers without their prefix, as these stand.
+func (p *packing) follow(first []string) {
+	for _, s := range first {
+		if s == "" {
+			continue
+		}
+		if at := len(s) - 26; at > 0 && s[at-1] == '_' {
+			if _, _, is := identifierIn(s[at:]); is {
+				s = s[at:]
+			}
+		}
+		if p.seen = append(p.seen, s); len(s) == timeDigits {
+			if n, is := numberIn(s); is {
+				p.beginAt(s, n)
+			}
+		}
+	}
 }
 
 func (p *packing) short(n, kind int) { p.number(uint64(n)<<3 | uint64(kind)) }
@@ -109,6 +143,11 @@ func (p *packing) writeShort(s string) {
 		p.number(n)
 		p.beginAt(s, n)
 	} else if n, is := dateIn(s); is {
+		if day, is := p.daysTo(n); is {
+			p.short(daySince, shaped)
+			p.signed(day)
+			return
+		}
 		p.short(0, date)
 		p.number(n)
 	} else if high, low, is := identifierIn(s); is {
@@ -201,6 +240,19 @@ func (p *packing) shaped(shape uint64) (s string) {
 		}
 		return p.refuse()
 	}
+	if shape == daySince && p.dense {
+		day := p.signed(0)
+		if p.at <= 0 || day < -mostDays || day > mostDays {
+			return p.refuse()
+		}
+		s = time.UnixMilli(p.at + day*perDay).UTC().Format(time.DateOnly)
+		if n, is := dateIn(s); is {
+			if again, is := p.daysTo(n); is && again == day {
+				return s
+			}
+		}
+		return p.refuse()
+	}
 	switch n := p.number(0); {
 	case !p.dense:
 	case shape == place:
@@ -214,9 +266,26 @@ func (p *packing) shaped(shape uint64) (s string) {
 	return p.refuse()
 }
 
-// within is how many milliseconds times that are near each other may be apart: a day and a
-// half.
-const within = 1 << 27
+// within is how many milliseconds times that are near each other may be apart: a hundred
+// days; and mostDays how far a date may be from such a time. Farther ones take up as much
+// by themselves.
+const (
+	within   = 1 << 33
+	mostDays = 1 << 12
+	perDay   = 24 * 60 * 60 * 1000
+)
+
+// daysTo is how many days a date, in digits, is behind that of the time before; false where it is
+// far away, or no date of the calendar.
+func (p *packing) daysTo(date uint64) (days int64, is bool) {
+	if !p.dense || p.at <= within {
+		return 0, false
+	}
+	y, m, d := int(date/100_00), time.Month(date/100%100), int(date%100)
+	t := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	days = t.UnixMilli()/perDay - p.at/perDay
+	return days, t.UnixMilli() > 0 && t.Month() == m && t.Day() == d && days >= -mostDays && days <= mostDays
+}
 
 // isNear reports whether a number can be a time near the one before.
 func (p *packing) isNear(n uint64) bool {
@@ -247,7 +316,7 @@ func (p *packing) writeIdentifier(high, low uint64) {
 // beginAt takes a number for the time that others are near, if it looks like one, and begin
 // the first time there is.
 func (p *packing) beginAt(s string, n uint64) {
-	if len(s) == len("1795914453694") {
+	if len(s) == timeDigits {
 		p.begin(n << 16)
 	}
 }
@@ -298,6 +367,9 @@ func (p *packing) refuse() string {
 
 // endOfTime is the end of the year 9999.
 const endOfTime = 253_402_300_800
+
+// timeDigits are those of a time.
+const timeDigits = len("1795914453694")
 
 // placeIn reads the place of an entry in a log: milliseconds, and a number.
 func placeIn(s string) (milli, n uint64, is bool) {

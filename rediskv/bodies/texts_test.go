@@ -13,7 +13,7 @@ import (
 // like are texts that look like what is kept in binary, and some that are.
 var like = []string{
 	"", "0", "00", "7", "-7", "+7", "1795865203909", "9223372036854775807", "999999999999999999", "1000000000000000000", "9223372036854775808", "99999999999999999999",
-	"2026-11-28", "0026-11-28", "2026-11-2x", "2026+11-28", "+026-11-28", "9999-99-99", "20261128",
+	"2026-11-28", "2026-11-31", "2026-12-03", "2015-09-17", "2015-09-16", "1969-12-31", "0026-11-28", "2026-11-2x", "2026+11-28", "+026-11-28", "9999-99-99", "20261128",
 	"01m8gygn5w30f8bz7bph8n6y00", "7zzzzzzzzzzzzzzzzzzzzzzzzz", "8zzzzzzzzzzzzzzzzzzzzzzzzz", "01M8GYGN5W30F8BZ7BPH8N6Y00", "01m8gygn5w30f8bz7bph8n6y0", "01m8gygn5w30f8bz7bph8n6yil",
 	"01m8gygn5w5w30f8bz7bph8n00", "cap_01m8gygn6a5w30f8bz7bph8n01", "txn_01m8gygn6a5w30f8bz7bph8nzz", "01m8gygn6a5w30f8bz7bph8n6y", "1795865203909", "1795865203901", "1795999999999", "1795865203909-0",
 	"pay_01m8gygn5w30f8bz7bph8n6y00", "tkt_01m8gygn5w30f8bz7bph8n6y00", "pay_", "pay_pay_", "pay", "authorization", "fee",
@@ -32,20 +32,27 @@ func TestPackTexts(t *testing.T) {
 				texts[i] = fmt.Sprint(random.Uint64() >> random.IntN(64))
 			}
 		}
-		const next = "\x03"
+		const next = "\x04"
+		var first []string
+		if random.IntN(2) == 0 {
+			first = []string{like[random.IntN(len(like))], like[random.IntN(len(like))], "1795865203909"}
+		}
 		known := []string{"", "5w30f8bz7bph8n"}[random.IntN(2)]
-		packed := string(PackTexts(nil, texts, known))
+		packed := string(PackTexts(nil, texts, known, first...))
 		if random.IntN(2) == 0 { // as earlier builds write it
 			packed = string(PackTextsPlainly(nil, texts))
 		}
-		is, err := UnpackTexts(packed, known)
+		is, err := UnpackTexts(packed, known, first...)
 		if err != nil || !slices.Equal(is, texts) {
 			t.Fatalf("%q is\n%q, %v", texts, is, err)
 		}
 		for _, wrong := range []string{"", "\x00" + packed[1:], next + packed[1:], packed + "\x00", packed[:len(packed)-1]} {
-			if is, err := UnpackTexts(wrong, known); err == nil {
+			if is, err := UnpackTexts(wrong, known, first...); err == nil {
 				t.Fatalf("%q is read as %q", wrong, is)
 			}
+		}
+		if _, err := UnpackTexts(packed, known); (err != nil) != (packed[0] == PackedBehind) {
+			t.Fatalf("%q, without what is in front of it: %v", packed, err)
 		}
 	}
 }
@@ -53,8 +60,9 @@ func TestPackTexts(t *testing.T) {
 // TestTextsAsThen: what was packed stays readable. Another form has another number.
 func TestTextsAsThen(t *testing.T) {
 	texts := []string{"9d44fde4", "1795865203909", "capture", "pay_01m8gygn5w30f8bz7bph8n6y00", "cap_01m8gygn6530f8bz7bph8n6y01", "", "tkt_01m8gygn5w30f8bz7bph8n6y00", "3338", "GBP", "tea-00107.example", "2026-11-28", "1795914453694-3", "Sun, 29 Nov 2026 01:07:34 GMT", "payment.captured"}
-	then := map[int]string{1: "010b229d44fde404c5a9a18fa23413730501a221e854bc181e85fcebb4515378009b010501a221e854c5181e85fcebb451537801036b10048a1a5389017465612d30303130372e6578616d706c650688d2d409", 2: "020e229d44fde404c5a9a18fa23413730d11181e85fcebb4515378009b010d00181e85fcebb451537801036b10048a1a5389017465612d30303130372e6578616d706c650688d2d4091ff2f7fb2e030fd6f5add806fb01"}
+	then := map[int]string{1: "010b229d44fde404c5a9a18fa23413730501a221e854bc181e85fcebb4515378009b010501a221e854c5181e85fcebb451537801036b10048a1a5389017465612d30303130372e6578616d706c650688d2d409", 2: "020e229d44fde404c5a9a18fa23413730d11181e85fcebb4515378009b010d00181e85fcebb451537801036b10048a1a5389017465612d30303130372e6578616d706c6527001ff2f7fb2e030fd6f5add806fb01", 3: "030e229d44fde417101373089b010d10181e85fcebb451537801036b08048a1a101827001f82f8fb2e030fd6f5add806fb01"}
 	const known = "5w30f8bz7bph8n"
+	first := []string{"1795865203901", "pay_01m8gygn5w30f8bz7bph8n6y00", "GBP", "tea-00107.example"}
 	of := func(form int) []string {
 		if form == plainTexts {
 			return texts[:11]
@@ -67,10 +75,13 @@ func TestTextsAsThen(t *testing.T) {
 	if got := fmt.Sprintf("%x", PackTexts(nil, texts, known)); got != then[PackedTexts] {
 		t.Errorf("form %d: %s", PackedTexts, got)
 	}
+	if got := fmt.Sprintf("%x", PackTexts(nil, texts, known, first...)); got != then[PackedBehind] {
+		t.Errorf("form %d: %s", PackedBehind, got)
+	}
 	for form, text := range then {
 		b, err := hex.DecodeString(text)
 		check(t, err)
-		if is, err := UnpackTexts(string(b), known); err != nil || !reflect.DeepEqual(is, of(form)) {
+		if is, err := UnpackTexts(string(b), known, first...); err != nil || !reflect.DeepEqual(is, of(form)) {
 			t.Errorf("form %d: %q, %v", form, is, err)
 		}
 	}

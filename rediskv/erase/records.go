@@ -277,18 +277,25 @@ func (e *erasing) transaction(id string, f record.Fields) error {
 	return nil
 }
 
-// parts are the parts of a payment without payees, references and metadata.
+// parts are the parts of a payment without payees, references and metadata. The later
+// transactions are written anew with the first one, of which they repeat what they were.
 func (e *erasing) parts(id string, f record.Fields) (record.Fields, error) {
 	of, _, _ := tollgate.NumberIn(id)
 	next := maps.Clone(f)
 	members, found := ledger.PartsIn(e.k, of, f)
+	var repeated []string
+	anew := false // the first one is
 	for i, m := range members {
 		if err := e.transaction(m.ID, maps.Clone(found[i])); err != nil {
 			return nil, err
 		}
 		at := m.Place(e.k)
-		if is := erasedHash(at.As, found[i], 0, "payee", "ref"); !maps.Equal(is, found[i]) {
-			kind := record.KindOf(at.As)
+		kind, is := record.KindOf(at.As), erasedHash(at.As, found[i], 0, "payee", "ref")
+		changed := !maps.Equal(is, found[i])
+		if at.Name == tollgate.FirstNumber {
+			repeated, anew = kind.Repeated(is), changed
+		}
+		if changed || anew && record.IsBehind(f[at.Name]) {
 			form := record.FormShared(f[at.Name])
 			for _, name := range kind.SharedNames(at.Name) {
 				delete(next, name)
@@ -297,7 +304,7 @@ func (e *erasing) parts(id string, f record.Fields) (record.Fields, error) {
 			for name, value := range is {
 				pairs = append(pairs, name, value)
 			}
-			shared := kind.Share(of, at.Name, pairs, form)
+			shared := kind.Share(of, at.Name, pairs, form, repeated)
 			for n := 0; n+1 < len(shared); n += 2 {
 				name, _ := shared[n].(string)
 				next[name] = textOf(shared[n+1])

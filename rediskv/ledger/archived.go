@@ -153,7 +153,7 @@ func (r *Records) Transaction(at record.Place) rediskv.Fields {
 	}
 	of, _, _ := tollgate.NumberIn(r.ID)
 	kind := record.KindOf(at.As)
-	names := kind.SharedNames(at.Name)
+	names := kind.Asked(at.Name)
 	values := make([]any, len(names))
 	for i, name := range names {
 		if text, there := r.Parts[name]; there {

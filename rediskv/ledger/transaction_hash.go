@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"strconv"
+
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/hashes"
@@ -12,6 +14,16 @@ var transactionTable = hashes.New[tollgate.Transaction]()
 // TransactionFields is the transaction's hash; its position is added by the
 // script that commits it.
 func TransactionFields(t *tollgate.Transaction) rediskv.Pairs { return transactionTable.Pairs(t, true) }
+
+// Repeated is what the later transactions of a payment repeat of its first one, as its hash
+// has it (record.Kind.Repeats).
+func Repeated(p *tollgate.Payment) []string {
+	reference := ""
+	if p.Reference != nil {
+		reference = *p.Reference
+	}
+	return []string{rediskv.Milli(p.CreatedAt), p.ID, p.MerchantAccountID, strconv.FormatInt(p.Amount.Minor, 10), string(p.Currency), string(p.Payee), reference}
+}
 
 // TransactionOf reads a hash back. A payout's amount can have more digits than a payment's.
 func TransactionOf(id string, f rediskv.Fields) (*tollgate.Transaction, *rediskv.Stored) {

@@ -150,10 +150,15 @@ func (a *Archived) Records(k rediskv.Space, form record.Form) (*ledger.Records, 
 	if r.Ticket, err = text(p.TicketID, storedTicket(p, &a.Ticket)); err != nil {
 		return nil, err
 	}
+	var repeated []string
 	for i := range a.Transactions {
 		t := &a.Transactions[i].Transaction
 		of, number, _ := tollgate.NumberIn(t.ID)
-		fields := record.KindOf(k.Object(t.ID)).Share(of, number, ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil), form)
+		kind, sealed := record.KindOf(k.Object(t.ID)), ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil)
+		if number == tollgate.FirstNumber {
+			repeated = kind.Repeated(record.FieldsOf([]any(sealed)))
+		}
+		fields := kind.Share(of, number, sealed, form, repeated)
 		for n := 0; n+1 < len(fields); n += 2 {
 			name, _ := fields[n].(string)
 			value, is := fields[n+1].(string)

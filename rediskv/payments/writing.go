@@ -203,6 +203,7 @@ func (s *Store) part(w *writing, k rediskv.Space, a *accounts.Account, ch *tollg
 // transactions appends new transactions, and beside the first a document that stands in
 // the same hash.
 func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange, document []any) {
+	repeated := ledger.Repeated(ch.Payment)
 	for i := range ch.Transactions {
 		t := &ch.Transactions[i]
 		joins := ""
@@ -215,7 +216,7 @@ func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollga
 		inv.Args = append(inv.Args, at.Member(), joins, at.FieldPrefix())
 		fields := []any(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
 		if at.Shared {
-			fields = record.KindOf(place.As).Share(sharedBy(ch.Payment.ID), place.Name, fields, s.form(ch.Payment))
+			fields = record.KindOf(place.As).Share(sharedBy(ch.Payment.ID), place.Name, fields, s.form(ch.Payment), repeated)
 		}
 		if i == 0 {
 			fields = append(fields, document...)

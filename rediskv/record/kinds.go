@@ -18,6 +18,9 @@ type Kind struct {
 	// Folded are those that never change, and the envelope where it does not either. They
 	// may stand packed in one field (fold.go).
 	Folded []string
+	// Repeats are those that records of one hash have alike, as a rule: of the first of them
+	// they are known to who reads a later one (shared.go).
+	Repeats []string
 	// Within: fields whose names are numbers are records of their own.
 	Within bool
 	// Witness is the covered number that every change raises. It stands behind the
@@ -43,6 +46,7 @@ var table = []struct {
 		Name:    "transaction",
 		Covered: []string{"crt", "ty", "pay", "cap", "rfd", "tkt", "ma", "amt", "cur", "payee", "ref", "bd", "av"},
 		Scripts: []string{"st", "upd", "po", "pos"},
+		Repeats: []string{"crt", "pay", "ma", "amt", "cur", "payee", "ref"},
 	}},
 	{payoutTransaction, Kind{
 		Name: "transaction", Witness: "upd",

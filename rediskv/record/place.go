@@ -22,7 +22,7 @@ func (p Place) of() string {
 // Names are the fields to ask for, of some of the record: none for all of its hash.
 func (p Place) Names(names []string) []string {
 	if p.Name != "" {
-		return KindOf(p.As).SharedNames(p.Name)
+		return KindOf(p.As).Asked(p.Name)
 	}
 	return KindOf(p.Key).Names(names)
 }

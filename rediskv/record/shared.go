@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"tollgate"
 	"tollgate/rediskv/bodies"
 )
 
@@ -15,6 +16,11 @@ import (
 // one text in the field of that name, and what scripts change is in "name.field". The text
 // is a JSON object, or, packed, the values in the order of Covered, behind that of the
 // envelope. The checksum is that of the key which such a record would have by itself.
+//
+// What later records repeat of the first one (Kind.Repeats) takes a byte of their packed
+// texts. So who reads one of them asks for the first one's text as well, and where that is
+// damaged or another one, the checksum of the later one says that it is. The first one may
+// have any form.
 
 // Redis keeps a hash in a third of the room while none of its values is longer than a piece,
 // unless hash-max-listpack-value is another one. So a packed text that is longer stands in
@@ -104,11 +110,16 @@ func Whole(hash map[string]string) map[string]string {
 }
 
 // SharedNames are the fields of such a hash that are a record's. Nobody changes them.
-func (k *Kind) SharedNames(name string) []string { return k.sharedAs(name).names }
+func (k *Kind) SharedNames(name string) []string {
+	return k.sharedAs(name).names[:sharedPieces+len(k.Scripts)]
+}
+
+// Asked are those that reading it asks for: with the text of the first record.
+func (k *Kind) Asked(name string) []string { return k.sharedAs(name).names }
 
 // shared are the names of a record's fields, and the same as arguments of a command.
 type shared struct {
-	names     []string
+	names     []string // of it, and behind them those of the first record's text
 	arguments []any
 }
 
@@ -131,6 +142,9 @@ func (k *Kind) sharedAs(name string) *shared {
 	for _, one := range as.names {
 		as.arguments = append(as.arguments, one)
 	}
+	if first := tollgate.FirstNumber; name != first {
+		as.names = append(as.names, piecesOf(sharedPieces, first, first+".")...)
+	}
 	if len(name) == 2 { // else it is no number, but damage
 		sharedNames.Store(sharedName{k, name}, as)
 	}
@@ -138,8 +152,9 @@ func (k *Kind) sharedAs(name string) *shared {
 }
 
 // Share is a record as fields of such a hash, made of its fields and their values. of is
-// what the identifiers of all records of the hash share.
-func (k *Kind) Share(of, name string, pairs []any, form Form) []any {
+// what the identifiers of all records of the hash share, and first what the first one has
+// (Repeated), if the hash has that; it is not used for the first one itself.
+func (k *Kind) Share(of, name string, pairs []any, form Form, first []string) []any {
 	fields, as := make([]any, 2, 14), k.sharedAs(name).arguments
 	texts := make([]string, len(k.Covered)+1) // that of the envelope, and those of Covered
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -156,7 +171,10 @@ func (k *Kind) Share(of, name string, pairs []any, form Form) []any {
 		return fields
 	}
 	texts[0] = strings.TrimPrefix(texts[0], begin)
-	text := packTexts(make([]byte, 0, 3*piece), texts, form, of)
+	if name == tollgate.FirstNumber {
+		first = nil
+	}
+	text := packTexts(make([]byte, 0, 3*piece), texts, form, of, first...)
 	end := min(piece, len(text))
 	fields[0], fields[1], text = as[0], text[:end], text[end:]
 	for n := 1; n < sharedPieces && len(text) > 0; n++ {
@@ -169,11 +187,11 @@ func (k *Kind) Share(of, name string, pairs []any, form Form) []any {
 }
 
 // packTexts packs texts in a form that is not JSON.
-func packTexts(b []byte, texts []string, form Form, of string) []byte {
+func packTexts(b []byte, texts []string, form Form, of string, first ...string) []byte {
 	if form == Plain {
 		return bodies.PackTextsPlainly(b, texts)
 	}
-	return bodies.PackTexts(b, texts, of)
+	return bodies.PackTexts(b, texts, of, first...)
 }
 
 // object is a JSON object of texts, without those that are empty.
@@ -190,13 +208,52 @@ func (k *Kind) object(texts []string) []byte {
 	return append(text, '}')
 }
 
+// Repeated are the values, of the first record of a hash, that others repeat.
+func (k *Kind) Repeated(f map[string]string) []string {
+	values := make([]string, len(k.Repeats))
+	for i, name := range k.Repeats {
+		values[i] = f[name]
+	}
+	return values
+}
+
+// firstRecord is that of a hash, which is read where another one needs it.
+type firstRecord struct {
+	of     string
+	pieces []any
+	read   bool
+	values []string // Repeated; none where it cannot be read
+}
+
+func (r *firstRecord) repeated(k *Kind) []string {
+	if r == nil {
+		return nil
+	}
+	if !r.read {
+		r.read = true
+		f := make(map[string]string, len(k.Covered)+1)
+		if text, there := Joined(r.pieces); there && k.readText(r.of, f, text, nil) {
+			r.values = k.Repeated(f)
+		}
+	}
+	return r.values
+}
+
 // Unshared are the fields of a record as those of a hash of its own, made of the values of
-// SharedNames; none where there is nothing. Check says of one whose text cannot be read
+// Asked; none where there is nothing. Check says of one whose text cannot be read
 // that it is damaged.
 func (k *Kind) Unshared(of string, values []any) map[string]string {
+	own := sharedPieces + len(k.Scripts)
+	if len(values) == own {
+		return k.unshared(of, values, nil)
+	}
+	return k.unshared(of, values[:own], &firstRecord{of: of, pieces: values[own:]})
+}
+
+func (k *Kind) unshared(of string, values []any, r *firstRecord) map[string]string {
 	f := map[string]string{}
 	text, covered := Joined(values[:sharedPieces])
-	if covered && !k.readText(of, f, text) {
+	if covered && !k.readText(of, f, text, r) {
 		f = map[string]string{Field: wrong}
 	}
 	for i, name := range k.Scripts {
@@ -210,12 +267,20 @@ func (k *Kind) Unshared(of string, values []any) map[string]string {
 	return f
 }
 
+// IsBehind reports whether the text of a record, by the first of its pieces, repeats what the
+// first record of its hash has.
+func IsBehind(text string) bool { return text != "" && text[0] == bodies.PackedBehind }
+
 // readText reads what Share makes of what is covered; what is empty is not there.
-func (k *Kind) readText(of string, f map[string]string, text string) bool {
+func (k *Kind) readText(of string, f map[string]string, text string, r *firstRecord) bool {
 	if strings.HasPrefix(text, "{") {
 		return json.Unmarshal([]byte(text), &f) == nil && len(f) > 0
 	}
-	texts, err := bodies.UnpackTexts(text, of)
+	var behind []string
+	if IsBehind(text) {
+		behind = r.repeated(k)
+	}
+	texts, err := bodies.UnpackTexts(text, of, behind...)
 	if err != nil || len(texts) != len(k.Covered)+1 {
 		return false
 	}
@@ -232,7 +297,12 @@ func (k *Kind) readText(of string, f map[string]string, text string) bool {
 
 // SharedIn are the records of a hash that has several, by their names.
 func (k *Kind) SharedIn(of string, hash map[string]string) map[string]map[string]string {
-	all := map[string]map[string]string{}
+	all, r := map[string]map[string]string{}, &firstRecord{of: of}
+	for _, name := range piecesOf(sharedPieces, tollgate.FirstNumber, tollgate.FirstNumber+".") {
+		if text, ok := hash[name]; ok {
+			r.pieces = append(r.pieces, text)
+		}
+	}
 	for field := range hash {
 		name, _, _ := strings.Cut(field, ".")
 		if all[name] != nil {
@@ -245,7 +315,7 @@ func (k *Kind) SharedIn(of string, hash map[string]string) map[string]map[string
 				values[i] = text
 			}
 		}
-		all[name] = k.Unshared(of, values)
+		all[name] = k.unshared(of, values, r)
 	}
 	return all
 }

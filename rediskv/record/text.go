@@ -85,7 +85,7 @@ func FormShared(text string) Form {
 	switch {
 	case text == "" || text[0] == '{':
 		return JSON
-	case text[0] == bodies.PackedTexts:
+	case text[0] >= bodies.PackedTexts:
 		return Dense
 	}
 	return Plain
