@@ -228,7 +228,7 @@ func coveredShared(t *testing.T, as string, k *record.Kind, text string, hash ma
 			}
 		}
 		values[0] = text
-		return record.Check(record.Verified(as, k.Unshared(of, values))[record.Field])
+		return record.Check(record.Verified(as, k.Unshared(of, values, new(record.First)))[record.Field])
 	}
 	if err := check(text); err != nil || !strings.Contains(text, `"e":"1;;`) && text[0] != bodies.PackedTexts && text[0] != bodies.PackedBehind {
 		t.Errorf("%s, as it was written, %q: %v", as, text, err)

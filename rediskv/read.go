@@ -141,7 +141,7 @@ func (s *DB) eachPlace(ctx context.Context, c Caller, operation string, places [
 			return err
 		})
 	}
-	var ahead []func(*error)
+	ahead, first := []func(*error){}, new(record.First)
 	for n := 1; n < len(parts) && c.Turn != nil; n++ {
 		ahead = append(ahead, Beside(func() error { return read(n) }))
 	}
@@ -160,7 +160,7 @@ func (s *DB) eachPlace(ctx context.Context, c Caller, operation string, places [
 			case *redis.MapStringStringCmd:
 				each(n*size+i, record.Verified(part[i].Key, r.Val()))
 			case *redis.SliceCmd:
-				each(n*size+i, part[i].Read(r.Val(), names))
+				each(n*size+i, part[i].ReadWith(first, r.Val(), names))
 			}
 		}
 		replies[n] = nil

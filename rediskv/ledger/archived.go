@@ -160,7 +160,7 @@ func (r *Records) Transaction(at record.Place) rediskv.Fields {
 			values[i] = text
 		}
 	}
-	return record.Verified(at.As, kind.Unshared(of, values))
+	return record.Verified(at.As, kind.Unshared(of, values, new(record.First)))
 }
 
 // Part is the text of a capture or a refund, by the number in its identifier.

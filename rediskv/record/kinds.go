@@ -19,7 +19,7 @@ type Kind struct {
 	// may stand packed in one field (fold.go).
 	Folded []string
 	// Repeats are those that records of one hash have alike, as a rule: of the first of them
-	// they are known to who reads a later one (shared.go).
+	// they are known to who reads a later one (shared.go). They are in the order of Covered.
 	Repeats []string
 	// Within: fields whose names are numbers are records of their own.
 	Within bool

@@ -29,12 +29,15 @@ func (p Place) Names(names []string) []string {
 
 // Read makes the record, or some of its fields, of the values of Names, which were asked
 // for; all reads a whole hash.
-func (p Place) Read(values []any, names []string) Fields {
+func (p Place) Read(values []any, names []string) Fields { return p.ReadWith(new(First), values, names) }
+
+// ReadWith is Read for who reads several records, with one First.
+func (p Place) ReadWith(first *First, values []any, names []string) Fields {
 	if p.Name != "" {
 		if len(values) == 0 {
 			return Fields{}
 		}
-		return Verified(p.As, KindOf(p.As).Unshared(p.of(), values))
+		return Verified(p.As, KindOf(p.As).Unshared(p.of(), values, first))
 	}
 	names = KindOf(p.Key).Names(names)
 	return Verified(p.Key, FieldsIn(values, names...), names...)

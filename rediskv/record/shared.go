@@ -217,40 +217,68 @@ func (k *Kind) Repeated(f map[string]string) []string {
 	return values
 }
 
-// firstRecord is that of a hash, which is read where another one needs it.
-type firstRecord struct {
+// First is the first record of a hash, which is read where another one needs it. Who reads
+// several records keeps it: those of one payment are beside each other in lists.
+type First struct {
 	of     string
 	pieces []any
 	read   bool
 	values []string // Repeated; none where it cannot be read
 }
 
-func (r *firstRecord) repeated(k *Kind) []string {
+// ofHash makes it the one of a hash, which may be that of before.
+func (r *First) ofHash(of string, pieces []any) *First {
+	if r.of != of || !slices.Equal(r.pieces, pieces) {
+		*r = First{of: of, pieces: pieces}
+	}
+	return r
+}
+
+func (r *First) repeated(k *Kind) []string {
 	if r == nil {
 		return nil
 	}
 	if !r.read {
-		r.read = true
-		f := make(map[string]string, len(k.Covered)+1)
-		if text, there := Joined(r.pieces); there && k.readText(r.of, f, text, nil) {
-			r.values = k.Repeated(f)
-		}
+		text, _ := Joined(r.pieces)
+		r.read, r.values = true, k.repeatedIn(r.of, text)
 	}
 	return r.values
+}
+
+// repeatedIn are the values of Repeated in the text of a first record.
+func (k *Kind) repeatedIn(of, text string) []string {
+	if strings.HasPrefix(text, "{") {
+		f := map[string]string{}
+		if !k.readText(of, f, text, nil) {
+			return nil
+		}
+		return k.Repeated(f)
+	}
+	texts, err := bodies.UnpackTexts(text, of)
+	if err != nil || len(texts) != len(k.Covered)+1 {
+		return nil
+	}
+	values := texts[:0] // they stand in the order of Covered
+	for i, name := range k.Covered {
+		if len(values) < len(k.Repeats) && k.Repeats[len(values)] == name {
+			values = append(values, texts[i+1])
+		}
+	}
+	return values
 }
 
 // Unshared are the fields of a record as those of a hash of its own, made of the values of
 // Asked; none where there is nothing. Check says of one whose text cannot be read
 // that it is damaged.
-func (k *Kind) Unshared(of string, values []any) map[string]string {
+func (k *Kind) Unshared(of string, values []any, r *First) map[string]string {
 	own := sharedPieces + len(k.Scripts)
 	if len(values) == own {
 		return k.unshared(of, values, nil)
 	}
-	return k.unshared(of, values[:own], &firstRecord{of: of, pieces: values[own:]})
+	return k.unshared(of, values[:own], r.ofHash(of, values[own:]))
 }
 
-func (k *Kind) unshared(of string, values []any, r *firstRecord) map[string]string {
+func (k *Kind) unshared(of string, values []any, r *First) map[string]string {
 	f := map[string]string{}
 	text, covered := Joined(values[:sharedPieces])
 	if covered && !k.readText(of, f, text, r) {
@@ -272,7 +300,7 @@ func (k *Kind) unshared(of string, values []any, r *firstRecord) map[string]stri
 func IsBehind(text string) bool { return text != "" && text[0] == bodies.PackedBehind }
 
 // readText reads what Share makes of what is covered; what is empty is not there.
-func (k *Kind) readText(of string, f map[string]string, text string, r *firstRecord) bool {
+func (k *Kind) readText(of string, f map[string]string, text string, r *First) bool {
 	if strings.HasPrefix(text, "{") {
 		return json.Unmarshal([]byte(text), &f) == nil && len(f) > 0
 	}
@@ -297,7 +325,7 @@ func (k *Kind) readText(of string, f map[string]string, text string, r *firstRec
 
 // SharedIn are the records of a hash that has several, by their names.
 func (k *Kind) SharedIn(of string, hash map[string]string) map[string]map[string]string {
-	all, r := map[string]map[string]string{}, &firstRecord{of: of}
+	all, r := map[string]map[string]string{}, &First{of: of}
 	for _, name := range piecesOf(sharedPieces, tollgate.FirstNumber, tollgate.FirstNumber+".") {
 		if text, ok := hash[name]; ok {
 			r.pieces = append(r.pieces, text)

@@ -62,7 +62,7 @@ func SetTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.I
 		t.Fatal(err)
 	}
 	shared, _, _ := tollgate.NumberIn(of.ID)
-	covered := kind.Unshared(shared, values)
+	covered := kind.Unshared(shared, values, new(record.First))
 	for _, name := range kind.Scripts {
 		delete(covered, name)
 	}
