@@ -279,8 +279,12 @@ func (k *Kind) Unshared(of string, values []any, r *First) map[string]string {
 }
 
 func (k *Kind) unshared(of string, values []any, r *First) map[string]string {
-	f := map[string]string{}
 	text, covered := Joined(values[:sharedPieces])
+	room := 0
+	if covered {
+		room = len(k.Covered) + len(k.Scripts)
+	}
+	f := make(map[string]string, room)
 	if covered && !k.readText(of, f, text, r) {
 		f = map[string]string{Field: wrong}
 	}
