@@ -96,8 +96,10 @@ func TestLostFirstTransaction(t *testing.T) {
 	for what, spoil := range map[string]func(first, other map[string]any) map[string]any{
 		"lost":          func(map[string]any, map[string]any) map[string]any { return nil },
 		"another one's": func(_, other map[string]any) map[string]any { return other },
-		"of before":     func(map[string]any, map[string]any) map[string]any { return map[string]any{"00": `{"crt":"1795914453694"}`} },
-		"without one":   func(first, _ map[string]any) map[string]any { return map[string]any{"00": first["00"]} }, // of two
+		"of before": func(map[string]any, map[string]any) map[string]any {
+			return map[string]any{"00": `{"crt":"1795914453694"}`}
+		},
+		"without one": func(first, _ map[string]any) map[string]any { return map[string]any{"00": first["00"]} }, // of two
 	} {
 		f := newFixture(t)
 		raw, _ := f.raw(t)

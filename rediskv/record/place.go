@@ -29,7 +29,9 @@ func (p Place) Names(names []string) []string {
 
 // Read makes the record, or some of its fields, of the values of Names, which were asked
 // for; all reads a whole hash.
-func (p Place) Read(values []any, names []string) Fields { return p.ReadWith(new(First), values, names) }
+func (p Place) Read(values []any, names []string) Fields {
+	return p.ReadWith(new(First), values, names)
+}
 
 // ReadWith is Read for who reads several records, with one First.
 func (p Place) ReadWith(first *First, values []any, names []string) Fields {

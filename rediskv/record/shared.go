@@ -111,7 +111,8 @@ func Whole(hash map[string]string) map[string]string {
 
 // SharedNames are the fields of such a hash that are a record's. Nobody changes them.
 func (k *Kind) SharedNames(name string) []string {
-	return k.sharedAs(name).names[:sharedPieces+len(k.Scripts)]
+	n := sharedPieces + len(k.Scripts)
+	return k.sharedAs(name).names[:n:n]
 }
 
 // Asked are those that reading it asks for: with the text of the first record.
