@@ -60,6 +60,7 @@ const (
 // its times are not far from that one's. The error is one of text that is not UTF-8.
 func Pack(b []byte, v any, known string) ([]byte, error) {
 	p := packing{out: append(b, Packed), writes: true, form: Packed, dense: true, seen: make([]string, 0, 32)}
+	p.ticket, _ = v.(*tollgate.Ticket)
 	p.know(known)
 	p.value(reflect.ValueOf(v).Elem())
 	return p.out, p.err
@@ -116,6 +117,7 @@ func Unpack(b string, v any, known string) error {
 		return errPacked
 	}
 	p := packing{in: b[1:], form: int(b[0]), dense: b[0] == Packed}
+	p.ticket, _ = v.(*tollgate.Ticket)
 	p.know(known)
 	p.value(reflect.ValueOf(v).Elem())
 	if len(p.in) > 0 {
@@ -142,6 +144,9 @@ type packing struct {
 	// What identifiers that belong together share.
 	kin             bool
 	kinHigh, kinLow uint64
+	// That of which the digest of its lines is packed, and the ticket that has the lines.
+	evaluation *tollgate.Evaluation
+	ticket     *tollgate.Ticket
 }
 
 func (p *packing) value(v reflect.Value) {
@@ -183,13 +188,34 @@ func (p *packing) value(v reflect.Value) {
 		p.texts(v.Addr().Convert(reflect.TypeFor[*map[string]string]()).Interface().(*map[string]string))
 	case reflect.Struct:
 		for _, f := range packedFields(v.Type()) {
+			if f.ofLines && p.dense {
+				p.evaluation, _ = v.Addr().Interface().(*tollgate.Evaluation)
+			}
 			if f.since <= p.form {
 				p.value(v.Field(f.index))
 			}
+			p.evaluation = nil
 		}
 	default:
 		panic("bodies: " + v.Type().String() + " is not packed") // TestPack
 	}
+}
+
+// digest is that of the lines which a ticket has of its evaluation. Where it has none, those
+// of the first that has are taken: a capture's take the place of the authorization's, and
+// are often the same. Both are in front of it.
+func (p *packing) digest() string {
+	all, number := p.ticket.Lines, p.evaluation.Number
+	if len(all) > 0 && !slices.ContainsFunc(all, func(l tollgate.TicketLine) bool { return l.Evaluation == number }) {
+		number = all[0].Evaluation
+	}
+	lines := make([]tollgate.FeeLine, 0, 8)
+	for _, l := range all {
+		if l.Evaluation == number {
+			lines = append(lines, tollgate.FeeLine{Label: l.Label, Amount: l.Amount, Rule: l.Rule})
+		}
+	}
+	return tollgate.LinesSHA256(lines)
 }
 
 // instant is an instant as what has passed since the one before; from form 2 on, none is
@@ -346,7 +372,10 @@ func (p *packing) read() string {
 // scripts look for identifiers.
 func isDigest(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
-type packedField struct{ index, since int }
+type packedField struct {
+	index, since int
+	ofLines      bool // it is Evaluation.LinesSHA256
+}
 
 var packedTypes sync.Map
 
@@ -359,7 +388,7 @@ func packedFields(t reflect.Type) []packedField {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 			since, _ := strconv.Atoi(f.Tag.Get("pack"))
-			list = append(list, packedField{i, max(since, 1)})
+			list = append(list, packedField{i, max(since, 1), t == reflect.TypeFor[tollgate.Evaluation]() && f.Name == "LinesSHA256"})
 		}
 	}
 	packedTypes.Store(t, list)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,86 @@ func TestPack(t *testing.T) {
 	}
 }
 
+// pricedTicket has a few evaluations, as a payment's life leaves them.
+func pricedTicket(random *rand.Rand) *tollgate.Ticket {
+	_, t := paymentOf()
+	t.Lines, t.Evaluations, t.Total.Minor = nil, nil, 0
+	for n := range uint32(1 + random.IntN(5)) {
+		kind, in := tollgate.EvaluationCapture, tollgate.PricingInput{Amount: t.Amount, Payee: "shop.example", CaptureIndex: n}
+		if n == 0 {
+			kind = []tollgate.EvaluationKind{tollgate.EvaluationAuthorization, tollgate.EvaluationReview}[random.IntN(2)]
+		} else if n > 1 && random.IntN(3) == 0 {
+			kind = tollgate.EvaluationRefund
+		}
+		lines := make([]tollgate.FeeLine, random.IntN(4))
+		for i := range lines {
+			lines[i] = tollgate.FeeLine{Label: texts[random.IntN(len(texts))], Amount: tollgate.Money{Minor: random.Int64N(3), Currency: "EUR"}, Rule: tollgate.Citation{Name: "fee", Version: 1}}
+		}
+		if n == 1 && random.IntN(2) == 0 { // captured as authorized
+			lines = lines[:0]
+			for _, l := range t.Lines {
+				lines = append(lines, tollgate.FeeLine{Label: l.Label, Amount: l.Amount, Rule: l.Rule})
+			}
+		}
+		t.Evaluate(kind, in, nil, lines, "evt_"+id(random), t.CreatedAt+tollgate.Instant(n))
+	}
+	if random.IntN(4) == 0 {
+		t.Payee, t.ErasedAt = "", t.CreatedAt+9
+	}
+	return t
+}
+
+// TestPackDigests: the digest of lines that a ticket has takes up no room, and whatever
+// stands in its place, that is read.
+func TestPackDigests(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	changes := []func(*tollgate.Ticket, *tollgate.Evaluation){
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = sumOf("another's") },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = strings.ToUpper(e.LinesSHA256) },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) {
+			e.LinesSHA256 = strings.TrimSuffix(e.LinesSHA256, "0") + "0"
+		},
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = "" },
+		func(of *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = of.Evaluations[0].LinesSHA256 },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = tollgate.LinesSHA256(nil) },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.Number = random.IntN(9) - 1 },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.EventID = e.LinesSHA256 },
+		func(of *tollgate.Ticket, _ *tollgate.Evaluation) { of.Lines = of.Lines[:len(of.Lines)/2] },
+		func(of *tollgate.Ticket, _ *tollgate.Evaluation) { slices.Reverse(of.Lines) },
+		func(of *tollgate.Ticket, _ *tollgate.Evaluation) {
+			for i := range of.Lines {
+				of.Lines[i].Amount.Minor++
+			}
+		},
+	}
+	for range 5000 {
+		ticket, whole := pricedTicket(random), true
+		for range random.IntN(3) {
+			changes[random.IntN(len(changes))](ticket, &ticket.Evaluations[random.IntN(len(ticket.Evaluations))])
+			whole = false
+		}
+		want, err := json.Marshal(ticket, json.Deterministic(true))
+		check(t, err)
+		known := id(random)
+		packed, err := Pack(nil, ticket, known)
+		check(t, err)
+		digests := map[string]bool{}
+		for _, e := range ticket.Evaluations {
+			digest, err := hex.DecodeString(e.LinesSHA256)
+			there := slices.ContainsFunc(ticket.Lines, func(l tollgate.TicketLine) bool { return l.Evaluation == e.Number })
+			if whole && there && !digests[e.LinesSHA256] && (err != nil || strings.Contains(string(packed), string(digest))) {
+				t.Fatalf("%s\nhas the digest of evaluation %d: %q", want, e.Number, packed)
+			}
+			digests[e.LinesSHA256] = true // one whose lines are gone may have it
+		}
+		read := new(tollgate.Ticket)
+		check(t, Unpack(string(packed), read, known))
+		if got, err := json.Marshal(read, json.Deterministic(true)); err != nil || string(got) != string(want) {
+			t.Fatalf("%v\n got %s\nwant %s", err, got, want)
+		}
+	}
+}
+
 // TestPackedAsThen: what was packed stays readable. Where this fails because a type has
 // another field, that one has a tag, and Packed is the next number.
 func TestPackedAsThen(t *testing.T) {
@@ -84,7 +165,7 @@ func TestPackedAsThen(t *testing.T) {
 	then := map[int]string{
 		1: "0107376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23233173686f702e6578616d706c6502214361726420666565582321636172645f666565040231506c6174666f726d2066656514230c04026c2317430002170301021fd00f23230400030c0482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0c04140c04148201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700",
 		2: "0207376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23230302214361726420666565582321636172645f666565040231506c6174666f726d2066656514230804026c2317430002170301021fd00f2323030003080482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0804100804108201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700d00f",
-		3: "030b6b000173007b00d00f43436173686f702e6578616d706c6502414361726420666565584341636172645f666565040261506c6174666f726d2066656514431804026c432b830100022b0301023bd00f4343080003180482020123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef1804281804288202fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea8b010001018b010000",
+		3: "030b6b000173007b00d00f43436173686f702e6578616d706c6502414361726420666565584341636172645f666565040261506c6174666f726d2066656514431804026c432b830100022b0301023bd00f4343080003180482020123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef180428180428278b010001018b010000",
 	}
 	known := ticketOf().ID[len(tollgate.PrefixTicket):]
 	for form, text := range then {

@@ -31,13 +31,15 @@ const (
 )
 
 // The shapes of a text: an entry's place in a log, a time as HTTP has it, milliseconds near
-// the time before, a place near it, and a date near it.
+// the time before, a place near it, a date near it, and the digest of an evaluation's lines,
+// of which nothing stands there: it is computed (packing.digest).
 const (
 	place = iota
 	httpTime
 	since
 	placeSince
 	daySince
+	ofLines
 )
 
 // How an identifier stands: whole; its time as what has passed since the one before; that
@@ -135,7 +137,9 @@ func (p *packing) writeShort(s string) {
 		}
 	}
 	p.seen = append(p.seen, s)
-	if n, is := numberIn(s); is && p.isNear(n) {
+	if p.evaluation != nil && s == p.digest() {
+		p.short(ofLines, shaped)
+	} else if n, is := numberIn(s); is && p.isNear(n) {
 		p.short(since, shaped)
 		p.pass(n)
 	} else if is {
@@ -230,6 +234,9 @@ func (p *packing) readShort() (s string) {
 
 // shaped reads a text that has a shape.
 func (p *packing) shaped(shape uint64) (s string) {
+	if shape == ofLines && p.evaluation != nil {
+		return p.digest()
+	}
 	if shape == since || shape == placeSince {
 		n := p.pass(0)
 		if s = strconv.FormatUint(n, 10); shape == placeSince {
