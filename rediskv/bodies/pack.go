@@ -45,6 +45,30 @@ func wordsIn(dense bool) []string {
 
 func inFront(word string) bool { return strings.HasSuffix(word, "_") }
 
+// begun are the words that begin with a byte, by their numbers.
+var begun = func() (by [256][]uint8) {
+	for i, w := range words {
+		if w != "" {
+			by[w[0]] = append(by[w[0]], uint8(i))
+		}
+	}
+	return by
+}()
+
+// wordIn is the first word of a form that a text is, or that stands in front of it.
+func wordIn(s string, dense bool) (n int, rest string, is bool) {
+	if s == "" {
+		return 0, "", true
+	}
+	for _, n := range begun[s[0]] {
+		w := words[n]
+		if rest, is = strings.CutPrefix(s, w); is && (rest == "" || inFront(w)) && int(n) < len(wordsIn(dense)) {
+			return int(n), rest, true
+		}
+	}
+	return 0, "", false
+}
+
 // The kinds of a packed text, its two lowest bits: one that stood before, by its number; as
 // many bytes, as they are; as many bytes, for a text in hex; one of words.
 const (
@@ -316,14 +340,11 @@ func (p *packing) write(s string) {
 			return
 		}
 	}
-	for i, w := range wordsIn(false) {
-		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || inFront(w)) {
-			p.head(i, word)
-			if inFront(w) {
-				p.write(rest)
-			}
-			return
+	if n, rest, is := wordIn(s, false); is {
+		if p.head(n, word); inFront(words[n]) {
+			p.write(rest)
 		}
+		return
 	}
 	if p.seen = append(p.seen, s); !utf8.ValidString(s) {
 		p.err = errText

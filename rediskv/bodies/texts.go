@@ -127,14 +127,11 @@ func (p *packing) writeShort(s string) {
 			return
 		}
 	}
-	for i, w := range wordsIn(p.dense) {
-		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || inFront(w)) {
-			p.short(i, word)
-			if inFront(w) {
-				p.writeShort(rest)
-			}
-			return
+	if n, rest, is := wordIn(s, p.dense); is {
+		if p.short(n, word); inFront(words[n]) {
+			p.writeShort(rest)
 		}
+		return
 	}
 	p.seen = append(p.seen, s)
 	if p.evaluation != nil && s == p.digest() {
