@@ -79,13 +79,11 @@ func (f *fixture) set(t testing.TB, id, field string, change func(string) string
 		return was
 	}
 	key := scanKeys(t, raw, "*:"+id)[0]
-	was, err := raw.HGet(t.Context(), key, field).Result()
-	if err == nil {
-		err = raw.HSet(t.Context(), key, field, change(was), rediskv.EnvelopeField, rediskv.Envelope).Err()
+	if was = testkit.Field(t, raw, key, field); was == "" {
+		t.Fatalf("%s has no %q", id, field)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.SetField(t, raw, key, field, change(was))
+	must(t, raw.HSet(t.Context(), key, rediskv.EnvelopeField, rediskv.Envelope).Err())
 	return was
 }
 

@@ -71,28 +71,30 @@ func (s *Store) queues(ctx context.Context, partition int, w *Walk) error {
 
 // entry compares one entry of a queue with its object.
 func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding, error) {
+	k := record.KindOf(w.K.Object(id))
+	names := k.Names(q.fields)
 	var hash *redis.SliceCmd
 	var score *redis.FloatCmd
 	if err := w.AtOnce(ctx, "queue_entry", func(ctx context.Context, pipe redis.Pipeliner) {
-		hash, score = pipe.HMGet(ctx, w.K.Object(id), q.fields...), pipe.ZScore(ctx, q.key, member)
+		hash, score = pipe.HMGet(ctx, w.K.Object(id), names...), pipe.ZScore(ctx, q.key, member)
 	}); err != nil {
 		return nil, err
 	}
-	f := record.FieldsIn(hash.Val(), q.fields...)
+	f := record.FieldsIn(hash.Val(), names...)
 	there := false
 	for _, text := range f {
 		there = there || text != ""
 	}
 	reason := "it is not there"
 	if there {
-		reason = q.not(f)
+		reason = q.not(k.Unfolded(f))
 	}
 	if score.Err() != nil || reason == "" {
 		return nil, nil
 	}
 	at := place(score.Val())
 	return []Finding{repairable(consistency.Found(consistency.FindingQueue, q.object, id, "its queue has it, and %s", reason), func(c *rediskv.Commit) {
-		for _, name := range q.fields {
+		for _, name := range names {
 			c.Still(f[name], "HGET", w.K.Object(id), name)
 		}
 		c.Still(at, "ZSCORE", q.key, member)

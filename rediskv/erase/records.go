@@ -204,7 +204,7 @@ func erasedHash(key string, f record.Fields, at tollgate.Instant, names ...strin
 		if maps.Equal(next, all) {
 			return f
 		}
-		var pairs []any
+		pairs := []any{k.Witness, next[k.Witness]}
 		for _, name := range k.Folded {
 			pairs = append(pairs, name, next[name])
 			delete(next, name)

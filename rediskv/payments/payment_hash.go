@@ -14,39 +14,38 @@ var paymentTable = hashes.New[tollgate.Payment]()
 // newFields is the hash of a new payment. Values are short, so that Redis keeps it as one
 // block of memory; what a client did not send takes no room.
 func newFields(key string, p *tollgate.Payment, form record.Form) rediskv.Pairs {
-	f, from, to := sealedFields(key, p)
-	if form < record.Dense {
-		return f
-	}
-	all := append(f[:from:from], record.PiecePairs(record.FoldField, record.KindOf(key).Fold(f[from:to]))...)
-	return append(all, f[to:]...)
+	f, counters := sealedFields(key, p, form)
+	return append(f, counters...)
 }
 
 // changedFields is what a change writes of it: all but the counters, which stay as they
 // are, because the checksum is of these texts, and an earlier release may have written
-// others for the same. From an index on they are those that may be folded: then they are
-// not written.
-func changedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, lasting int) {
-	f, from, to := sealedFields(key, p)
-	return f[:to], from
+// others for the same.
+func changedFields(key string, p *tollgate.Payment, form record.Form) rediskv.Pairs {
+	f, _ := sealedFields(key, p, form)
+	return f
 }
 
-// sealedFields are all fields: those that change, from an index on those that never do, and
-// from another on the counters.
-func sealedFields(key string, p *tollgate.Payment) (f rediskv.Pairs, from, to int) {
+// sealedFields are all fields in a form, and those of the counters.
+func sealedFields(key string, p *tollgate.Payment, form record.Form) (f, counters rediskv.Pairs) {
 	f = paymentTable.Pairs(p, true)
-	for k := record.KindOf(key); from < len(f) && !k.Folds(f[from]); {
-		from += 2
-	}
 	f.Set("due", rediskv.Milli(p.Deadline()))
-	due := [2]any(f[len(f)-2:])
-	copy(f[from+2:], f[from:]) // in front of those
-	copy(f[from:], due[:])
-	from, to = from+2, len(f)
+	end := len(f)
 	for i, counter := range p.Counters {
 		f.Set(useField(i), counter)
 	}
-	return f.Sealed(key, nil), from, to
+	f = f.Sealed(key, nil)
+	if f, counters = f[:end:end], f[end:]; form < record.Dense {
+		return f, counters
+	}
+	k := record.KindOf(key)
+	beside := make(rediskv.Pairs, 0, 16)
+	for i := 0; i < len(f); i += 2 {
+		if !k.Folds(f[i]) && f[i+1] != "" {
+			beside = append(beside, f[i], f[i+1])
+		}
+	}
+	return append(beside, record.PiecePairs(record.FoldField, k.Fold(f))...), counters
 }
 
 // useField holds one of the counters that a payment was counted in.

@@ -136,7 +136,17 @@ func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 	}
 }
 
+// change writes a payment in the form of this process; or as it is, where others write dense
+// already.
 func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer, by string) (rediskv.Result, string, error) {
+	r, outcome, err := s.changeIn(ctx, s.form(ch.Payment), c, idem, a, ch, ans, by)
+	if outcome == "folded" {
+		return s.changeIn(ctx, record.Dense, c, idem, a, ch, ans, by)
+	}
+	return r, outcome, err
+}
+
+func (s *Store) changeIn(ctx context.Context, form record.Form, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer, by string) (rediskv.Result, string, error) {
 	k := s.db.Space(c.Organization)
 	w, err := s.write(k, c, idem, a, ch, ans)
 	if err != nil {
@@ -146,8 +156,10 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 		w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
 	}
 	w.args.CounterCount = len(returning(ch))
-	f, lasting := changedFields(w.keys.Payment, ch.Payment)
-	w.args.FieldCount = len(f)
+	f, folds := changedFields(w.keys.Payment, ch.Payment, form), ""
+	if w.args.FieldCount = len(f); form == record.Dense {
+		folds = "1"
+	}
 	authorization := ledger.Authorization(ch.Payment)
 	before := eventBefore(ch.Ticket)
 	inv := scriptChangePayment.With(changePaymentKeys{
@@ -155,13 +167,13 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	}, changePaymentArgs{
 		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, EventBefore: before, NowMs: int64(ch.Payment.UpdatedAt),
 		PackedIDs: bodies.Identifiers(ch.Event.ID, before),
-		Actor:     by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status), LastingCount: len(f) - lasting,
+		Actor:     by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status), Folds: folds,
 	})
 	inv.Args = append(inv.Args, f...)
 	s.transactions(inv, k, ch, w.document)
 	returned(inv, k, ch)
 	outcome, rest, err := s.db.Run(ctx, inv)
-	if err != nil {
+	if err != nil || outcome == "folded" {
 		return rediskv.Result{}, outcome, err
 	}
 	rest = s.db.Revised(c, inv, outcome, rest)

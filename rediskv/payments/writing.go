@@ -60,7 +60,7 @@ type changePaymentArgs struct {
 	EventBefore                           string // the last one of the payment as it was read
 	PackedIDs                             string // the id of the event and EventBefore, as packed tickets have them
 	Actor, AuthorizationMember, NewStatus string
-	LastingCount                          int    // values at the end of the payment's fields that never change
+	Folds                                 string // "1" where the payment's fields are folded
 	AuthorizationField                    string // how those of its fields begin that scripts change
 }
 

@@ -52,6 +52,56 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// TestFoldedEnvelope: of an envelope whose witness is the field beside it, the checksum alone
+// is kept; and a script that changes what it covers takes the checksum away.
+func TestFoldedEnvelope(t *testing.T) {
+	const key = "{p07}:org_a:pay_01m8jdfmq0h93c6laq2vtlomm1"
+	k := KindOf(key)
+	fold := func(v, sealed string) (stored, read map[string]string) {
+		pairs := []any{Field, "", "st", "captured", "v", sealed, "crt", "1795914453735"}
+		if pairs[1] = Seal(key, pairs, nil); v != sealed { // somebody makes no checksums
+			pairs[3], pairs[5] = "canceled", v
+		}
+		read, stored = map[string]string{}, map[string]string{"v": v}
+		for i := 0; i < len(pairs); i += 2 {
+			read[pairs[i].(string)] = pairs[i+1].(string)
+		}
+		PutPieces(stored, FoldField, string(k.Fold(pairs)))
+		return stored, read
+	}
+	short, read := fold("27", "27")
+	if is := Verified(key, maps.Clone(short)); !maps.Equal(is, read) || !strings.HasSuffix(is[Field], "1b") {
+		t.Errorf("it is read as\n%v, and was\n%v", is, read)
+	}
+	if high, _ := fold("27000000", "27000000"); len(high[FoldField]) != len(short[FoldField]) {
+		t.Errorf("with a higher revision it takes up %d bytes, and %d", len(high[FoldField]), len(short[FoldField]))
+	}
+	later, read := fold("28", "27")
+	if is := Verified(key, maps.Clone(later)); !maps.Equal(is, read) {
+		t.Errorf("changed since, it is read as\n%v, and was\n%v", is, read)
+	}
+	for name, change := range map[string]struct {
+		beside map[string]string
+		whole  bool
+	}{
+		"another revision":        {map[string]string{"v": "28"}, false},
+		"no checksum any more":    {map[string]string{Field: Format, "use0": "-"}, true},
+		"another checksum":        {map[string]string{Field: begin + "00000000"}, false},
+		"one of what is folded":   {map[string]string{"st": "captured"}, false},
+		"another state":           {map[string]string{"st": "canceled"}, false},
+		"folded, by another name": {map[string]string{FoldField: "", "q": short[FoldField]}, false},
+	} {
+		f := maps.Clone(short)
+		maps.Copy(f, change.beside)
+		if f[FoldField] == "" {
+			delete(f, FoldField)
+		}
+		if err := Check(Verified(key, f)[Field]); (err == nil) != change.whole {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestDenseRequest: a record in binary has the same members as one in lines, and one that
 // cannot be in binary is in lines.
 func TestDenseRequest(t *testing.T) {

@@ -137,7 +137,7 @@ func (k *Kind) matches(key string, f map[string]string) bool {
 	envelope := f[Field]
 	if envelope == "" {
 		for name, value := range f {
-			if stray(value) || slices.Contains(k.Folded, Field) && !k.Knows(name) {
+			if stray(value) || k.strays(name, value) {
 				return false
 			}
 		}
@@ -148,10 +148,7 @@ func (k *Kind) matches(key string, f map[string]string) bool {
 		return true // Check says what is wrong with it
 	}
 	get := func(name string) string { return f[name] }
-	witness := ""
-	if k.Witness != "" {
-		witness = strconv.FormatInt(number(f[k.Witness]), 16)
-	}
+	witness := k.witness(f[k.Witness])
 	if is(k.sum(key, get), found[:digits]) {
 		return k.Witness == "" || witness == found[digits:]
 	}

@@ -15,8 +15,8 @@ type Kind struct {
 	Numbered string
 	// Scripts are the fields that scripts change, or that change without a checksum.
 	Scripts []string
-	// Folded are those that never change, and the envelope where it does not either. They
-	// may stand packed in one field (fold.go).
+	// Folded are those that no script reads or writes by itself. They may stand packed in one
+	// field (fold.go).
 	Folded []string
 	// Repeats are those that records of one hash have alike, as a rule: of the first of them
 	// they are known to who reads a later one (shared.go). They are in the order of Covered.
@@ -40,7 +40,10 @@ var table = []struct {
 			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn", "num",
 			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due", "era",
 		},
-		Folded: []string{"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr"},
+		Folded: []string{
+			"crt", Field, "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr",
+			"st", "capb", "capd", "reld", "rfd", "fee", "aut", "cpt", "can", "exp", "upd", "capn", "rfn", "num", "why",
+		},
 	}},
 	{"txn_", Kind{
 		Name:    "transaction",

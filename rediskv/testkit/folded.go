@@ -27,7 +27,7 @@ func SetField(t testing.TB, c rediskv.Client, key, name, value string) {
 	}
 	k := record.KindOf(key)
 	if _, folded := f[record.FoldField]; folded && slices.Contains(k.Folded, name) {
-		is, pairs := k.Unfolded(f), []any{}
+		is, pairs := k.Unfolded(f), []any{k.Witness, f[k.Witness]}
 		for _, one := range k.Folded {
 			if one == name {
 				is[one] = value

@@ -10,21 +10,22 @@
 -- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, payment_revision,
 --   event_before, packed_ids, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
 --   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, actor, authorization_member,
---   lasting_count, authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
+--   folds, authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
 --   capture_count, cutoffs_member, look_at, counter_count, field_count
 -- actor is client, clock or refund, which no deadline ends. deadline, part_text and sales_day are empty where
 -- there is none; group_fields is how the group's fields begin, authorization_field how
 -- those of the authorization that scripts write. moves and part_text are as in create_payment.
 -- packed_ids are event_id and event_before as they stand in a packed ticket, ten bytes each.
--- ARGV goes on with field_count values: the payment's fields. The last lasting_count of them
--- never change, and are not written where they are folded. Then for each new
+-- ARGV goes on with field_count values: the payment's fields, of which there are the folded
+-- ones in pieces where folds is 1. What is folded is not written otherwise; what is not, is
+-- from then on. Then for each new
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
 -- joins the group (or empty), how the names of its fields begin that scripts write,
 -- number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what it gets back.
 -- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
---   {'stale'} | {'toomuch'}
+--   {'stale'} | {'toomuch'} | {'folded'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
 -- Where it is packed, that stands there without its prefix, evt_, in binary or, by an
@@ -42,6 +43,7 @@ if not current[1] then return {'missing'} end
 if current[1] ~= payment_revision or current[4] or (event_before ~= '' and not refers(event_before, string.sub(packed_ids, 11))) then
   return done() and revised(sequences, {'done'}) or {'conflict'}
 end
+if current[3] and folds == '' then return {'folded'} end
 local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)
 if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end
@@ -64,7 +66,15 @@ for i = 0, counters - 1 do
   if used == nil then damaged[#damaged + 1] = counter end
 end
 local last = named_args + tonumber(field_count)
-redis.call('HSET', payment, unpack(ARGV, named_args + 1, last - (current[3] and lasting_count or 0)))
+if folds ~= '' then
+  -- Its counters stay. Of what was folded there may have been more.
+  local was = current[3] and {} or redis.call('HGETALL', payment)
+  if current[3] then redis.call('HDEL', payment, 'due', 'e', 'p+', 'p++', 'p+++') else redis.call('DEL', payment) end
+  for i = 1, #was, 2 do
+    if string.sub(was[i], 1, 3) == 'use' then redis.call('HSET', payment, was[i], was[i + 1]) end
+  end
+end
+redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
 if deadline ~= '' then
   redis.call('ZADD', due, deadline, due_member)
