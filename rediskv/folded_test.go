@@ -1,12 +1,17 @@
 package rediskv_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/testkit"
 	"tollgate/rediskv/webhooks"
@@ -122,4 +127,99 @@ func TestFoldedPaymentsShrink(t *testing.T) {
 		t.Error("none has fewer pieces than before")
 	}
 	testkit.Consistent(t, f.Store)
+}
+
+// TestDeliveriesThatHaveSucceeded: what a delivery leaves to its last attempt is read as if it
+// stood there, also when it is sent again; and recording that attempt once more is not late.
+func TestDeliveriesThatHaveSucceeded(t *testing.T) {
+	outcomes := []webhooks.Outcome{
+		{State: tollgate.DeliveryRetrying, StatusCode: 500, Reason: "http_500", Next: 1},
+		{State: tollgate.DeliverySucceeded, StatusCode: 204},
+		succeeded,
+		{State: tollgate.DeliveryFailed, StatusCode: 410, Reason: "http_410"},
+		succeeded,
+	}
+	life := func(l rediskv.Layout) (seen []string) {
+		f := newFixture(t)
+		raw, _ := f.raw(t)
+		must(t, f.WriteLayout(t.Context(), l))
+		w := f.endpoint(t)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		f.fanOut(t, "a")
+		for n, o := range outcomes {
+			work := f.take(t, 1)[0]
+			see := func() {
+				d := *f.delivery(t, work)
+				d.ID, d.WebhookID, d.EventID = "", "", ""
+				text, err := json.Marshal(d)
+				must(t, err)
+				seen = append(seen, string(text))
+			}
+			see()
+			if o.Next != 0 {
+				o.Next = f.Now().Add(time.Minute)
+			}
+			for range 2 {
+				if late := f.record(t, work, o); late {
+					t.Errorf("layout %d: attempt %d is late", l, n+1)
+				}
+				see()
+			}
+			hash, err := raw.HGetAll(t.Context(), f.Space(f.Caller.Organization).Object(work.DeliveryID)).Result()
+			must(t, err)
+			if left := hash["lat"]+hash["cat"]+hash["code"]+hash["trig"]+hash["done"] == ""; left != (l == rediskv.Dense && o.State == tollgate.DeliverySucceeded) {
+				t.Errorf("layout %d: after attempt %d there is %q", l, n+1, hash)
+			}
+			testkit.Consistent(t, f.Store)
+			f.Clock.Advance(2 * time.Minute)
+			if o.Next == 0 {
+				_, err := f.replay(t, w.ID, work.DeliveryID)
+				must(t, err)
+				see()
+			}
+			f.Clock.Advance(time.Minute)
+		}
+		return seen
+	}
+	is, was := life(rediskv.Dense), life(rediskv.Compact)
+	for i := range was {
+		if i >= len(is) || is[i] != was[i] {
+			t.Fatalf("%d: it is read as\n%s, and elsewhere as\n%s", i, is[i], was[i])
+		}
+	}
+}
+
+// TestLastAttemptThatIsDamaged: a delivery that leaves to it what became of it says that it
+// cannot be read, and is not sent again.
+func TestLastAttemptThatIsDamaged(t *testing.T) {
+	f := newFixture(t)
+	raw, _ := f.raw(t)
+	w := f.endpoint(t)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	work := f.take(t, 1)[0]
+	f.record(t, work, succeeded)
+	key := f.Space(f.Caller.Organization).Object(work.DeliveryID)
+	text := raw.HGet(t.Context(), key, "1").Val()
+	for name, value := range map[string]string{"1": text[:len(text)-1] + "?", "n": "2", "st": "succeedee"} {
+		was := raw.HGet(t.Context(), key, name).Val()
+		must(t, raw.HSet(t.Context(), key, name, value).Err())
+		if _, err := f.Delivery(t.Context(), f.Caller, w.ID, work.DeliveryID); !rediskv.IsDamage(err) {
+			t.Errorf("%s is %q: %v", name, value, err)
+		}
+		says := func(f checks.Finding) bool {
+			return name != "n" || strings.Contains(f.Message, "its attempt 2 does not say so")
+		}
+		if !slices.ContainsFunc(testkit.Findings(t, f.Store), says) {
+			t.Errorf("%s is %q, and no check finds it", name, value)
+		}
+		must(t, raw.HSet(t.Context(), key, name, was).Err())
+	}
+	// Somebody has sent it meanwhile: what was read is not what its last attempt says.
+	r, err := tollgate.ReplayDelivery(f.NewID, f.Origin(f.Caller), *f.delivery(t, work), nil)
+	must(t, err)
+	must(t, raw.HSet(t.Context(), key, "n", "2").Err())
+	if _, err := f.CommitReplay(t.Context(), f.Caller, nil, r, rediskv.Answer{Status: 202}); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("replayed with another attempt: %v", err)
+	}
 }

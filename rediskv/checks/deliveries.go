@@ -315,7 +315,8 @@ func (w *walk) checkDeliveries(ctx context.Context, endpoint string, ids []strin
 func (w *walk) delivery(endpoint, id string, f rediskv.Fields, places [3]*redis.FloatCmd) (findings []Finding) {
 	r := consistency.DeliveryRecords{ID: id, Endpoint: endpoint, Open: places[1].Err() == nil, Queued: places[2].Err() == nil}
 	if len(f) > 0 {
-		d, stored := webhooks.ReadDelivery(id, endpoint, record.KindOf(w.K.Object(id)).Unfolded(f))
+		key := w.K.Object(id)
+		d, stored := webhooks.ReadDelivery(key, id, endpoint, record.KindOf(key).Unfolded(f))
 		if err := stored.Err(); err != nil {
 			return plain(consistency.FoundDamage(err))
 		}

@@ -48,7 +48,7 @@ func (s *Store) Deliveries(ctx context.Context, c rediskv.Caller, webhook string
 		}
 		for i, f := range found {
 			if len(f) > 0 {
-				d, r := ReadDelivery(ids[i].ID, webhook, f)
+				d, r := ReadDelivery(k.Object(ids[i].ID), ids[i].ID, webhook, f)
 				if (len(q.States) == 0 || slices.Contains(q.States, d.State) || r.Unreadable("st")) &&
 					(q.EventType == "" || q.EventType == string(d.EventType) || r.Unreadable("et")) {
 					if len(rows) == q.Limit {
@@ -99,12 +99,13 @@ func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	if other := f["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
 		return nil, tollgate.NotFound()
 	}
-	d, r := ReadDelivery(id, webhook, f)
+	d, r := ReadDelivery(k.Object(id), id, webhook, f)
 	return &d, s.db.Noticed(ctx, k, r.Err())
 }
 
-// ReadDelivery reads a hash back; with an error only Object and ID count.
-func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *rediskv.Stored) {
+// ReadDelivery reads the hash at a key back; with an error only Object and ID count.
+func ReadDelivery(key, id, webhook string, f rediskv.Fields) (tollgate.Delivery, *rediskv.Stored) {
+	f = settled(AttemptsOf(key), f)
 	r := record.ReadHash("delivery", id, f)
 	d := tollgate.Delivery{
 		Object: "delivery", ID: id, CreatedAt: r.Instant("crt"), WebhookID: webhook, EventID: r.Of("evt", tollgate.PrefixEvent), EventType: tollgate.EventType(r.Text("et")),
@@ -337,7 +338,11 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 			at = endOfLog
 		}
 		inv.Keys = append(inv.Keys, k.Object(d.ID), k.Attempts(d.ID))
-		inv.Args = append(inv.Args, d.ID, int64(at))
+		code := ""
+		if d.LastStatusCode != nil {
+			code = strconv.Itoa(*d.LastStatusCode)
+		}
+		inv.Args = append(inv.Args, d.ID, int64(at), d.AttemptCount, int64(d.LastAttemptAt), code)
 	}
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {

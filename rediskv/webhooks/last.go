@@ -3,6 +3,7 @@ package webhooks
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -26,10 +27,38 @@ func counted(f rediskv.Fields, state tollgate.DeliveryState) bool {
 	return f["done"] == f["n"] || f["done"] == "" || state == tollgate.DeliverySending || state == tollgate.DeliveryCanceled
 }
 
+// settled are the fields of a delivery with those that it has left to its last attempt, which
+// stands in the same hash. One that has succeeded does: that takes a fifth of its room, and
+// nothing changes any more. Where the attempt cannot be read, they are not there. key is that of
+// the attempts.
+func settled(key string, f rediskv.Fields) rediskv.Fields {
+	number := f["n"]
+	if f["st"] != string(tollgate.DeliverySucceeded) || f["done"] != "" || !record.IsNumbered(number) {
+		return f
+	}
+	text, a := "", tollgate.Attempt{}
+	for _, name := range record.Pieces(number) {
+		text += f[name]
+	}
+	if !IsRecorded(text) || record.DecodeAt(key+":"+number, text, &a) != nil || a.Status != tollgate.AttemptSucceeded || a.Response == nil {
+		return f
+	}
+	all := rediskv.Fields{"done": number, "trig": string(a.Trigger), "lat": rediskv.Milli(a.CreatedAt), "code": strconv.Itoa(a.Response.StatusCode), "cat": rediskv.Milli(endOf(&a))}
+	if a.ReplayID != nil {
+		all["rpl"] = *a.ReplayID
+	}
+	maps.Copy(all, f) // what stands there is not left out
+	return all
+}
+
 // CheckLast compares a delivery with the last of its attempts, as it was recorded:
 // scripts keep of that what the list of deliveries shows. key is that of the attempts.
 func CheckLast(key string, f rediskv.Fields, attempts map[string]string) error {
+	f = settled(key, f)
 	state := tollgate.DeliveryState(f["st"])
+	if state == tollgate.DeliverySucceeded && f["done"]+f["lat"] == "" {
+		return fmt.Errorf("it is %s, and its attempt %s does not say so", state, f["n"])
+	}
 	if !counted(f, state) {
 		return fmt.Errorf("it has made %s attempts, and the last that has ended is %s", f["n"], f["done"])
 	}

@@ -100,7 +100,7 @@ func checkScripted(key string, f map[string]string) error {
 		}
 		// No list has a ping: nobody else looks at it once it is done.
 		_, _, id, _ := record.ObjectAt(key)
-		_, stored := webhooks.ReadDelivery(id, f["we"], f)
+		_, stored := webhooks.ReadDelivery(key, id, f["we"], f)
 		return stored.Err()
 	}
 	return nil

@@ -30,7 +30,8 @@ for i = 1, count do
   -- A lease of a delivery begins when the one before is over, so no two have one end.
   local was, holds = {}, held[i] and tonumber(held[i]) == tonumber(ARGV[at + 12])
   if not holds then
-    was = redis.call('HMGET', delivery, 'n', 'done')
+    was = redis.call('HMGET', delivery, 'n', 'done', 'st')
+    if attempts == delivery and was[3] == 'succeeded' then was[2] = was[2] or was[1] end
     holds = held[i] and was[1] == number
   end
   if ARGV[at + 9] == '1' then real = real or real_time() end
@@ -56,7 +57,12 @@ for i = 1, count do
       again[#again + 1] = ARGV[at + 3]
       again[#again + 1] = id
     else
-      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[at + 11], 'run', '', 'to', '')
+      if attempts == delivery and state == 'succeeded' then -- the attempt says the rest (webhooks.settled)
+        redis.call('HDEL', delivery, 'trig', 'rpl', 'run', 'to', 'lat', 'nat', 'done', 'code', 'why', 'cat')
+        redis.call('HSET', delivery, 'st', state)
+      else
+        redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[at + 11], 'run', '', 'to', '')
+      end
       redis.call('PEXPIRE', delivery, done_lifetime)
       if attempts ~= delivery then redis.call('PEXPIRE', attempts, done_lifetime) end
       done[#done + 1] = id

@@ -14,7 +14,9 @@
 -- audit_head no entry, without new_job no job; place is what the recovery has come
 -- to (or empty).
 -- ARGV goes on with field_count values: the fields of the job. Then for each
--- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
+-- delivery: KEYS its hash, its attempts; ARGV id, time (ms), number, time (ms) and status code
+-- of its last attempt. One that has succeeded may have left these to the attempt; they stand in
+-- it again, while others follow.
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'missing'} | {'conflict'}
 -- The last of what is queued, done or repeated is the revision (revised).
@@ -25,11 +27,12 @@ if place ~= '' and (current[1] ~= place or current[2] == 'succeeded') then retur
 local status = redis.call('HGET', endpoint, 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}
+local function left(is) return is[1] == 'succeeded' and is[2] and is[3] and not is[4] end
 if trigger == 'replay' then
-  local state = redis.call('HGET', KEYS[#KEYS - 1], 'st') -- the one delivery
-  if not state then return {'missing'} end
-  if state == 'sending' then return {'conflict'} end
-  idle[state] = true
+  local is = redis.call('HMGET', KEYS[#KEYS - 1], 'st', 'p', 'n', 'done') -- the one delivery
+  if not is[1] then return {'missing'} end
+  if is[1] == 'sending' or left(is) and is[3] ~= ARGV[#ARGV - 2] then return {'conflict'} end
+  idle[is[1]] = true
 end
 
 mark_done(mark, '')
@@ -37,9 +40,10 @@ if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_li
 local arg = named_args + 1 + tonumber(field_count)
 local count = 0
 for key = named_keys + 1, #KEYS, 2 do
-  local state = redis.call('HGET', KEYS[key], 'st')
-  if state and idle[state] then
+  local is = redis.call('HMGET', KEYS[key], 'st', 'p', 'n', 'done')
+  if is[1] and idle[is[1]] then
     count = count + 1
+    if left(is) then redis.call('HSET', KEYS[key], 'done', is[3], 'lat', ARGV[arg + 3], 'code', ARGV[arg + 4]) end
     redis.call('HSET', KEYS[key], 'st', 'pending', 'run', '0', 'trig', trigger, 'rpl', replay_id)
     redis.call('HDEL', KEYS[key], 'cat', 'nat')
     if trigger == 'replay' then raise_count(KEYS[key], 'rc', 1) end
@@ -48,7 +52,7 @@ for key = named_keys + 1, #KEYS, 2 do
     redis.call('ZADD', queue, now_ms, ARGV[arg])
     redis.call('ZADD', open, ARGV[arg + 1], ARGV[arg])
   end
-  arg = arg + 2
+  arg = arg + 5
 end
 if trigger == 'replay' then redis.call('HDEL', endpoint, 'pause') end
 if count > 0 and status == 'active' and wake(ready, ready_member, now_ms) then tell_workers(ready) end
