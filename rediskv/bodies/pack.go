@@ -25,31 +25,41 @@ const Packed = 3
 const plainTexts = 1
 
 // words are what packed texts are made of: whole, or in front of another text if they end
-// with "_". More go to the end, with the next form.
+// with "_". These are of the forms before those that are dense.
 var words = [...]string{
 	"", "ticket", "capture", "refund", "succeeded", "allow", "review", "authorization", "EUR", "USD", "GBP", "CHF", "JPY",
 	"tkt_", "pay_", "ma_", "per_", "evt_", "txn_", "cap_", "rfd_", "le_", "org_",
 	"attempt", "schedule", "failed", "standard", "content-type", "dlv_", "att_", "rpl_",
-	// In dense forms alone:
-	"payment.captured", "payment.authorized", "we_", "fee", "v1", "Content-Length", "Content-Type", "Date",
-	"text/plain; charset=utf-8", "application/json", "captured", "authorized", "manual", "automatic",
+}
+
+// denseWords are those of the dense forms. The first sixteen take up one byte: most of what a
+// captured payment has. More go to the end, with the next form.
+var denseWords = [...]string{
+	"", "ticket", "capture", "succeeded", "allow", "authorization", "EUR", "USD", "tkt_", "pay_", "ma_", "evt_", "per_", "txn_", "captured", "fee",
+	"refund", "review", "GBP", "CHF", "JPY", "cap_", "rfd_", "le_", "org_",
+	"attempt", "schedule", "failed", "standard", "content-type", "dlv_", "att_", "rpl_",
+	"payment.captured", "payment.authorized", "we_", "v1", "Content-Length", "Content-Type", "Date",
+	"text/plain; charset=utf-8", "application/json", "authorized", "manual", "automatic",
 }
 
 // wordsIn are those that a form has, one that is dense or one of before.
 func wordsIn(dense bool) []string {
 	if dense {
-		return words[:]
+		return denseWords[:]
 	}
-	return words[:31]
+	return words[:]
 }
 
 func inFront(word string) bool { return strings.HasSuffix(word, "_") }
 
-// begun are the words that begin with a byte, by their numbers.
-var begun = func() (by [256][]uint8) {
-	for i, w := range words {
-		if w != "" {
-			by[w[0]] = append(by[w[0]], uint8(i))
+// begun are the words that begin with a byte, by their numbers: those of the forms of before,
+// and those of the dense ones.
+var begun = func() (by [2][256][]uint8) {
+	for form := range by {
+		for i, w := range wordsIn(form == 1) {
+			if w != "" {
+				by[form][w[0]] = append(by[form][w[0]], uint8(i))
+			}
 		}
 	}
 	return by
@@ -60,9 +70,9 @@ func wordIn(s string, dense bool) (n int, rest string, is bool) {
 	if s == "" {
 		return 0, "", true
 	}
-	for _, n := range begun[s[0]] {
-		w := words[n]
-		if rest, is = strings.CutPrefix(s, w); is && (rest == "" || inFront(w)) && int(n) < len(wordsIn(dense)) {
+	for _, n := range begun[flag(dense)][s[0]] {
+		w := wordsIn(dense)[n]
+		if rest, is = strings.CutPrefix(s, w); is && (rest == "" || inFront(w)) {
 			return int(n), rest, true
 		}
 	}
@@ -171,6 +181,7 @@ type packing struct {
 	// That of which the digest of its lines is packed, and the ticket that has the lines.
 	evaluation *tollgate.Evaluation
 	ticket     *tollgate.Ticket
+	rules      *[]tollgate.RuleRef // those of the evaluation before
 }
 
 func (p *packing) value(v reflect.Value) {
@@ -201,12 +212,20 @@ func (p *packing) value(v reflect.Value) {
 		}
 		p.value(v.Elem())
 	case reflect.Slice:
-		n := p.count(v.Len())
+		if p.sameRules(v) {
+			return
+		}
+		listed := p.listed(v)
+		n := listed + p.count(v.Len()-listed)
 		if !p.writes {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 		}
 		for i := range n {
-			p.value(v.Index(i))
+			if i >= listed {
+				p.value(v.Index(i))
+			} else if !p.writes {
+				v.Index(i).SetString(p.ticket.Evaluations[i].EventID)
+			}
 		}
 	case reflect.Map:
 		p.texts(v.Addr().Convert(reflect.TypeFor[*map[string]string]()).Interface().(*map[string]string))
@@ -223,6 +242,37 @@ func (p *packing) value(v reflect.Value) {
 	default:
 		panic("bodies: " + v.Type().String() + " is not packed") // TestPack
 	}
+}
+
+// sameRules writes, in a ticket, whether the rules of an evaluation are those of the one before,
+// as they are of most captures, or reads it; and all of those that are.
+func (p *packing) sameRules(v reflect.Value) bool {
+	rules, is := v.Addr().Interface().(*[]tollgate.RuleRef)
+	if !is || !p.dense {
+		return false
+	}
+	was := p.rules
+	if p.rules = rules; was == nil || len(*was) == 0 || p.number(flag(slices.Equal(*rules, *was))) == 0 {
+		return false
+	}
+	if !p.writes {
+		*rules = slices.Clone(*was)
+	}
+	return true
+}
+
+// listed writes how many of a ticket's events are, one after the other, those of its
+// evaluations, or reads it. The others follow.
+func (p *packing) listed(v reflect.Value) (n int) {
+	ids, is := v.Addr().Interface().(*[]string)
+	if !is || !p.dense || p.ticket == nil || ids != &p.ticket.EventIDs {
+		return 0
+	}
+	all := p.ticket.Evaluations
+	for n < min(len(*ids), len(all)) && (*ids)[n] == all[n].EventID {
+		n++
+	}
+	return p.below(p.number(uint64(n)), len(all)+1)
 }
 
 // digest is that of the lines which a ticket has of its evaluation. Where it has none, those

@@ -79,7 +79,8 @@ func TestPack(t *testing.T) {
 // pricedTicket has a few evaluations, as a payment's life leaves them.
 func pricedTicket(random *rand.Rand) *tollgate.Ticket {
 	_, t := paymentOf()
-	t.Lines, t.Evaluations, t.Total.Minor = nil, nil, 0
+	rules := t.Evaluations[0].Rules
+	t.Lines, t.Evaluations, t.EventIDs, t.Total.Minor = nil, nil, nil, 0
 	for n := range uint32(1 + random.IntN(5)) {
 		kind, in := tollgate.EvaluationCapture, tollgate.PricingInput{Amount: t.Amount, Payee: "shop.example", CaptureIndex: n}
 		if n == 0 {
@@ -97,12 +98,68 @@ func pricedTicket(random *rand.Rand) *tollgate.Ticket {
 				lines = append(lines, tollgate.FeeLine{Label: l.Label, Amount: l.Amount, Rule: l.Rule})
 			}
 		}
-		t.Evaluate(kind, in, nil, lines, "evt_"+id(random), t.CreatedAt+tollgate.Instant(n))
+		if random.IntN(3) == 0 {
+			rules = nil
+			for n := range random.IntN(4) {
+				rules = append(rules, tollgate.RuleRef{Rule: tollgate.Citation{Name: "fee", Version: random.IntN(3)}, SHA256: sumOf(fmt.Sprint(n))})
+			}
+		}
+		t.Evaluate(kind, in, rules, lines, "evt_"+id(random), t.CreatedAt+tollgate.Instant(n))
+		t.Refer(t.Evaluations[n].EventID)
 	}
 	if random.IntN(4) == 0 {
 		t.Payee, t.ErasedAt = "", t.CreatedAt+9
 	}
 	return t
+}
+
+// TestPackSameRules: rules that are those of the evaluation before take up a byte.
+func TestPackSameRules(t *testing.T) {
+	size := func(change func([]tollgate.RuleRef)) int {
+		ticket := ticketOf()
+		rules := slices.Clone(ticket.Evaluations[0].Rules)
+		rules[1].Rule.Version = 3
+		ticket.Evaluations[0].Rules = slices.Clone(rules)
+		change(rules)
+		ticket.Evaluate(tollgate.EvaluationCapture, tollgate.PricingInput{Amount: ticket.Amount, Payee: "shop.example"}, rules, nil, ticket.Evaluations[0].EventID, ticket.CreatedAt)
+		packed, err := Pack(nil, ticket, "")
+		check(t, err)
+		read := new(tollgate.Ticket)
+		check(t, Unpack(string(packed), read, ""))
+		if !reflect.DeepEqual(read.Evaluations, ticket.Evaluations) {
+			t.Errorf("%+v is read as %+v", ticket.Evaluations, read.Evaluations)
+		}
+		return len(packed)
+	}
+	same := size(func([]tollgate.RuleRef) {})
+	others := size(func(rules []tollgate.RuleRef) { slices.Reverse(rules[:2]) })
+	if same+3*3+1 != others { // a flag, how many, and three bytes for each
+		t.Errorf("%d bytes with the same, %d with others", same, others)
+	}
+}
+
+// TestPackEvents: events of a ticket that are those of its evaluations take up no room.
+func TestPackEvents(t *testing.T) {
+	size := func(events int) int {
+		ticket := ticketOf()
+		for n := range 5 {
+			ticket.Evaluate(tollgate.EvaluationCapture, tollgate.PricingInput{Amount: ticket.Amount}, nil, nil, fmt.Sprintf("evt_01m8en2sy2b37wwgv3f6x6mm%02d", n), ticket.CreatedAt)
+			if n < events {
+				ticket.Refer(ticket.Evaluations[n+1].EventID)
+			}
+		}
+		packed, err := Pack(nil, ticket, "")
+		check(t, err)
+		read := new(tollgate.Ticket)
+		check(t, Unpack(string(packed), read, ""))
+		if !slices.Equal(read.EventIDs, ticket.EventIDs) {
+			t.Errorf("%q are read as %q", ticket.EventIDs, read.EventIDs)
+		}
+		return len(packed)
+	}
+	if none, all := size(0), size(5); none != all {
+		t.Errorf("%d bytes without, %d with five events", none, all)
+	}
 }
 
 // TestPackDigests: the digest of lines that a ticket has takes up no room, and whatever
@@ -120,6 +177,12 @@ func TestPackDigests(t *testing.T) {
 		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.LinesSHA256 = tollgate.LinesSHA256(nil) },
 		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.Number = random.IntN(9) - 1 },
 		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.EventID = e.LinesSHA256 },
+		func(_ *tollgate.Ticket, e *tollgate.Evaluation) { e.Rules = nil },
+		func(of *tollgate.Ticket, e *tollgate.Evaluation) { of.Refer("evt_" + id(random)) },
+		func(of *tollgate.Ticket, e *tollgate.Evaluation) { slices.Reverse(of.EventIDs) },
+		func(of *tollgate.Ticket, e *tollgate.Evaluation) {
+			of.EventIDs = of.EventIDs[:random.IntN(1+len(of.EventIDs))]
+		},
 		func(of *tollgate.Ticket, _ *tollgate.Evaluation) { of.Lines = of.Lines[:len(of.Lines)/2] },
 		func(of *tollgate.Ticket, _ *tollgate.Evaluation) { slices.Reverse(of.Lines) },
 		func(of *tollgate.Ticket, _ *tollgate.Evaluation) {
@@ -165,7 +228,7 @@ func TestPackedAsThen(t *testing.T) {
 	then := map[int]string{
 		1: "0107376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23233173686f702e6578616d706c6502214361726420666565582321636172645f666565040231506c6174666f726d2066656514230c04026c2317430002170301021fd00f23230400030c0482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0c04140c04148201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700",
 		2: "0207376930316d38656e327379326233377777677633663678366d6d3030849f8bd5c3683b003f00d00f23230302214361726420666565582321636172645f666565040231506c6174666f726d2066656514230804026c2317430002170301021fd00f2323030003080482010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0804100804108201fc518e0ed73e3859f99cccf0220ec2677e9f0a7159b89b0ef5833386dbfd94ea470000014700d00f",
-		3: "030b6b000173007b00d00f43436173686f702e6578616d706c6502414361726420666565584341636172645f666565040261506c6174666f726d2066656514431804026c432b830100022b0301023bd00f4343080003180482020123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef180428180428278b010001018b010000",
+		3: "030b4300014b005300d00f33336173686f702e6578616d706c6502414361726420666565583341636172645f666565040261506c6174666f726d2066656514331804026c3323630002230301022bd00f3333080003180482020123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef1804281804282f5b0001010000",
 	}
 	known := ticketOf().ID[len(tollgate.PrefixTicket):]
 	for form, text := range then {
@@ -197,11 +260,11 @@ func TestPackedAsThen(t *testing.T) {
 		}
 		return list
 	}
-	all := strings.Join(words[:], " ") + "\n"
+	all := strings.Join(words[:], " ") + "\n" + strings.Join(denseWords[:], " ") + "\n"
 	for _, one := range kept {
 		all += fields(reflect.TypeOf(one))
 	}
-	if got, want := sumOf(all), "b5704e7ec3dfe7390fadff4c95437e341e654e467fd431d09478a5f6855b9a19"; got != want {
+	if got, want := sumOf(all), "ea7887ecf86631528bec64e3543b82c20e3d0218d75e29fc15bec91a85a7688d"; got != want {
 		t.Errorf("the fields are\n%s%s", all, got)
 	}
 }

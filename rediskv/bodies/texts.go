@@ -128,7 +128,7 @@ func (p *packing) writeShort(s string) {
 		}
 	}
 	if n, rest, is := wordIn(s, p.dense); is {
-		if p.short(n, word); inFront(words[n]) {
+		if p.short(n, word); inFront(wordsIn(p.dense)[n]) {
 			p.writeShort(rest)
 		}
 		return
@@ -186,7 +186,7 @@ func (p *packing) readShort() (s string) {
 		}
 		return ""
 	case kind == word:
-		w := words[p.below(n, len(wordsIn(p.dense)))]
+		w := wordsIn(p.dense)[p.below(n, len(wordsIn(p.dense)))]
 		if inFront(w) && p.err == nil {
 			return w + p.readShort()
 		}
