@@ -45,7 +45,7 @@ SMALL := -gcflags=all=-l
 # 6.6, and no slower. For the whole program it would be larger. Lists that are sorted
 # now and then are sorted by package sort: slices.SortFunc is there once for each type,
 # with 20 KB.
-RARE := archive/zip bytes context sort sync github.com/redis/go-redis/... github.com/go-jose/... github.com/go-json-experiment/json hash/... crypto/... encoding/... debug/... internal/fmtsort mime/... net/textproto log/... math/big net/url strconv strings time fmt tollgate/rediskv tollgate/rediskv/record
+RARE := archive/zip bytes context sort sync github.com/redis/go-redis/... github.com/go-jose/... github.com/go-json-experiment/json hash/... crypto/... encoding/... debug/... internal/fmtsort mime/... net/textproto reflect log/... math/big net/url strconv strings time fmt tollgate/rediskv tollgate/rediskv/record
 
 .DEFAULT_GOAL := help
 
