@@ -11,8 +11,8 @@ import (
 	"tollgate/rediskv/testkit"
 )
 
-// listed is all transactions, as a page of each size and order has them.
-func (f *fixture) listed(t *testing.T) []tollgate.Transaction {
+// wholeList is all transactions, as a page of each size and order has them.
+func (f *fixture) wholeList(t *testing.T) []tollgate.Transaction {
 	t.Helper()
 	all := f.allTransactions(t, ledger.TransactionQuery{Limit: 100})
 	for _, limit := range []int{1, 3, 7} {
@@ -39,14 +39,14 @@ func TestTransactionsOfAllStatuses(t *testing.T) {
 	}
 	must(t, f.WriteLayout(t.Context(), rediskv.Compact))
 	f.play(t, rand.New(rand.NewPCG(1, 18)), 20)
-	before := f.listed(t)
+	before := f.wholeList(t)
 	if n := size(); n != int64(len(before)) || n < 40 {
 		t.Errorf("the list that earlier builds read has %d of %d", n, len(before))
 	}
 	must(t, f.WriteLayout(t.Context(), rediskv.Dense))
 	f.play(t, rand.New(rand.NewPCG(2, 18)), 20)
 	f.settled(t)
-	all := f.listed(t)
+	all := f.wholeList(t)
 	if n := size(); n != int64(len(before)) {
 		t.Errorf("the list that nobody reads has %d, and had %d", n, len(before))
 	}
@@ -59,7 +59,7 @@ func TestTransactionsOfAllStatuses(t *testing.T) {
 	if n := size(); n != 0 {
 		t.Errorf("the list that nobody reads still has %d", n)
 	}
-	if after := f.listed(t); len(after) != len(all) {
+	if after := f.wholeList(t); len(after) != len(all) {
 		t.Errorf("%d transactions, %d before that list went", len(after), len(all))
 	}
 	testkit.Consistent(t, f.Store)
