@@ -40,7 +40,8 @@ func (f *fixture) payJane(t testing.TB) string {
 	return p.ID
 }
 
-// inRedis are the keys that have one of some texts, also within packed segments.
+// inRedis are the keys that have one of some texts, also within packed segments, or from one
+// piece of a text to the next.
 func inRedis(t *testing.T, url string, texts ...string) (found []string) {
 	t.Helper()
 	raw := rawClient(t, url)
@@ -48,6 +49,14 @@ func inRedis(t *testing.T, url string, texts ...string) (found []string) {
 		if text, err := raw.Get(t.Context(), key).Result(); err == nil {
 			if entries, err := streams.Unpack(text); err == nil {
 				value += fmt.Sprint(entries)
+			}
+		}
+		if hash, err := raw.HGetAll(t.Context(), key).Result(); err == nil {
+			for name, text := range hash {
+				for ; hash[name+"+"] != ""; name += "+" {
+					text += hash[name+"+"]
+				}
+				value += text + hash[name+".+"] + hash[name+".++"]
 			}
 		}
 		for _, text := range texts {
@@ -62,7 +71,7 @@ func inRedis(t *testing.T, url string, texts ...string) (found []string) {
 // After an erasure nothing has any of it: no key of Redis, and no file at the archive or its
 // copy, however it is packed. The audit record names the payments, and never had more.
 func TestErasedEverywhere(t *testing.T) {
-	for _, layout := range []rediskv.Layout{rediskv.Together, rediskv.Compact} {
+	for _, layout := range []rediskv.Layout{rediskv.Together, rediskv.Compact, rediskv.Dense} {
 		f := newFixture(t)
 		must(t, f.WriteLayout(t.Context(), layout))
 		at, copied := directory(t), directory(t)
