@@ -72,7 +72,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, org string, before toll
 	}
 	through, _ := strconv.ParseInt(progress.Val(), 10, 64)
 	for at := through; ; {
-		found, err := ledger.InRedis(ctx, s.db, k, tollgate.PaymentStatuses, false, at+1, 1<<53, scanPage)
+		found, err := ledger.InRedis(ctx, s.db, k, tollgate.PaymentStatuses, false, at+1, ledger.Highest, scanPage)
 		if err != nil {
 			return err
 		}

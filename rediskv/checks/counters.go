@@ -88,7 +88,7 @@ func (s *counterSums) gather(ctx context.Context) error {
 		return err
 	}
 	s.since = w.last
-	for below := int64(1 << 53); ; {
+	for below := int64(ledger.Highest); ; {
 		members, err := ledger.InRedis(ctx, w.DB, w.K, tollgate.PaymentStatuses, true, 0, below, page)
 		if err != nil || len(members) == 0 {
 			return err

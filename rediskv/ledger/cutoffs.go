@@ -32,7 +32,7 @@ func (s *Store) Captured(ctx context.Context, c rediskv.Caller, account string, 
 		var rows []rediskv.Fields
 		end := false
 		err := c.InTurn(ctx, func() (err error) {
-			members, end, err = s.Scan(ctx, c, k, q, after, low, maxPosition)
+			members, end, err = s.Scan(ctx, c, k, q, after, low, Highest)
 			return err
 		})
 		if err == nil {
@@ -61,9 +61,6 @@ func (s *Store) Captured(ctx context.Context, c rediskv.Caller, account string, 
 		after = members[len(members)-1].Position
 	}
 }
-
-// maxPosition is beyond every position: integers up to it are exact scores.
-const maxPosition = 1 << 53
 
 // probes is how many transactions are looked at at once to find the first one
 // of a window: four looks, of two round trips, are enough for a million.

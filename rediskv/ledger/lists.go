@@ -113,7 +113,7 @@ func SpansIn(hash map[string]string) (spans []Span) {
 			continue
 		}
 		first, last, _ := strings.Cut(text, "-")
-		span := Span{Line: line, Last: highest}
+		span := Span{Line: line, Last: Highest}
 		if low, err := strconv.ParseInt(first, 10, 64); err == nil {
 			if high, err := strconv.ParseInt(last, 10, 64); err == nil {
 				span.First, span.Last = low, high

@@ -82,6 +82,9 @@ func (s *Store) posted(ctx context.Context, orgs []string) (last []int64, states
 		}
 		return rediskv.Answered(pipe.Exec(ctx))
 	})
+	if err != nil {
+		s.dropped.Clear() // it is not known which were
+	}
 	for i, org := range orgs {
 		n, _ := strconv.ParseInt(numbers[i].Val(), 10, 64) // a check says that it is none
 		last, states = append(last, n), append(states, postings.StateOf(s.db.Space(org), texts[i].Val()))

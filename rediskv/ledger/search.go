@@ -23,7 +23,7 @@ type source interface {
 // that of the object whose id beside makes of the transaction's (nil: none).
 func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery, beside func(id string) string) (rows []FoundTransaction, next int64, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	first := &scanned{s, c, k, q, q.After, bounds{after: q.CreatedAfter, before: q.CreatedBefore, high: highest}}
+	first := &scanned{s, c, k, q, q.After, bounds{after: q.CreatedAfter, before: q.CreatedBefore, high: Highest}}
 	first.q.PageSize = q.Limit + 1 // enough when all of them match
 	sources := []source{first}
 	next = q.After

@@ -19,8 +19,8 @@ import (
 	"tollgate/rediskv/streams"
 )
 
-// highest is behind every place.
-const highest = 1 << 53
+// Highest is behind every place: integers up to it are exact scores.
+const Highest = 1 << 53
 
 // bounds are the places between which a search looks: times as long as nobody has
 // looked for their places in the log (0: none, or it has been done), then low and
@@ -359,7 +359,7 @@ func (s *Store) indexesOf(k rediskv.Space, p *tollgate.Payout) []string {
 // entries carry both. Where the log has been trimmed, or was written by clocks
 // that are not Redis', there is no bound.
 func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery) (low, high int64, err error) {
-	high = highest
+	high = Highest
 	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
 		return 0, high, nil
 	}
